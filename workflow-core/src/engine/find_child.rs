@@ -24,6 +24,7 @@ use super::config_sources::FromSources;
 use super::first_record::Beginning;
 use super::load::ends_with_run_ended;
 use super::owner::{Availability, LOOKUPS, SeenEnds};
+use super::queued::reader_of;
 use crate::config::ConfigError;
 use crate::id::RunId;
 use crate::outcome::{ResumeError, StartError};
@@ -168,9 +169,11 @@ impl Inner {
             None => self.shared_with(&host, options, Some(link), HashMap::new()),
         };
         let shared = beginning.restores(shared);
+        let has_ended = ends_with_run_ended(&records);
+        let host = if has_ended { reader_of(&host, &records) } else { host };
         let NewChild { mut run, shared, registered, _task } = self.register_child(host, shared, |_| None)?;
         let store = self.journals.store().ok().cloned();
-        let gate = if ends_with_run_ended(&records) { None } else { self.gate(&mut run) };
+        let gate = if has_ended { None } else { self.gate(&mut run) };
         let driven = Driven::new(async move { run.drive_from(store, &records, registered).await });
         runtime.spawn(self.ending.track(driven));
         self.read_gated(&shared, gate);

@@ -361,7 +361,7 @@ impl Inner {
             None => self.restored(id, host, beginning, given)?,
         };
         if ends_with_run_ended(records) {
-            let host = &reader_of(host, beginning, records);
+            let host = &reader_of(host, records);
             self.made(&shared, host, None).finish_from_journal(records).map_err(incompatible)?;
             // Messages that came too late are refused.
             self.read_inbox(&shared, None);

@@ -112,15 +112,19 @@ fn start_event(records: &[Record]) -> Option<&RecordedEvent> {
     })
 }
 
-/// The host to read the journal of a run that has ended with. Where the type of the start event cannot read it, the table
-/// reads it as JSON: so a queued run ends whose start does not fit.
-pub(super) fn reader_of(host: &Arc<Host>, beginning: Beginning<'_>, records: &[Record]) -> Arc<Host> {
+/// The host to read the journal of a run that has ended with. It has the last table of the journal, so that a later table
+/// changes nothing of what the run was. Where the types of the present workflow cannot read an event, it stays JSON: so a
+/// queued run ends whose start does not fit.
+pub(super) fn reader_of(host: &Arc<Host>, records: &[Record]) -> Arc<Host> {
     let is_readable = |event: &RecordedEvent| {
         host.table.event_named(event.name()).is_none_or(|index| host.read(event, index, None).is_ok())
     };
-    if !beginning.queued || start_event(records).is_none_or(is_readable) {
-        return Arc::clone(host);
-    }
-    let untyped = DependencyTable::from_shape(&host.table.shape());
-    untyped.map_or_else(|_| Arc::clone(host), |table| Arc::new(Host::of_table(Arc::new(table))))
+    let last = records.iter().rev().find_map(Record::table);
+    let shape = match last.filter(|last| last.fingerprint() != host.table.recorded().fingerprint()) {
+        Some(last) => last.shape().ok(),
+        None if start_event(records).is_none_or(is_readable) => None,
+        None => Some(host.table.shape()),
+    };
+    let table = shape.and_then(|shape| DependencyTable::from_shape(&shape).ok());
+    table.map_or_else(|| Arc::clone(host), |table| Arc::new(Host::of_journal(Arc::new(table), host)))
 }

@@ -4,6 +4,8 @@
 //! ```text
 //! change of the table            refused if the journal has
 //! step removed, input changed    an execution of the step, or an answer of its precondition
+//! step removed                   an open execution of the step that may have begun
+//! step removed, input changed    an open clean-up in which the step is to run
 //! output removed                 such an event by the step
 //! precondition added             an execution of the step
 //! precondition removed           an answer of it
@@ -15,14 +17,16 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
+use rustc_hash::FxHashSet;
+
 use super::Host;
 use super::queued::is_queued;
-use super::state::{Replay, RunState};
+use super::state::{BegunBefore, Replay, RunState};
 use crate::id::{ExecutionId, ScopeId};
 use crate::outcome::Incompatibility;
 use crate::scheduler::{Cause, SchedulerLimits};
 use crate::store::{JOURNAL_FORMAT, Position, Record, RecordedEvent};
-use crate::table::{DependencyTable, KeyHistory, TableDifference, TableShape};
+use crate::table::{DependencyTable, KeyHistory, StepShape, TableDifference, TableShape};
 
 /// Compares the table of the last process with the present one. If it is the same, costs one comparison of
 /// fingerprints.
@@ -47,8 +51,14 @@ pub(super) fn check(table: &DependencyTable, records: &[Record]) -> Result<(), I
         return Ok(());
     }
     let mut facts = JournalFacts::by(records);
-    if differences.iter().any(|difference| matches!(difference, TableDifference::KeysChanged { .. })) {
-        facts.rekeyed = rekeyed(table, &shape, records);
+    let asks = |difference: &TableDifference| {
+        use TableDifference::{KeysChanged, OnEndChanged, StepRemoved};
+        matches!(difference, KeysChanged { .. } | OnEndChanged { .. } | StepRemoved { .. })
+    };
+    if differences.iter().any(asks) && !is_queued(records) && !has_ended(records) {
+        facts.begun =
+            begun(&shape, records).unwrap_or_default().into_iter().map(|begun| begun.step).collect();
+        facts.rekeyed = rekeyed(table, records);
     }
     differences.retain(|difference| facts.contradict(difference));
     if differences.is_empty() { Ok(()) } else { Err(Incompatibility::Table(differences)) }
@@ -72,8 +82,11 @@ struct JournalFacts<'a> {
     events: HashMap<&'a str, u32>,
     /// The most executions of each step in one scope.
     most: HashMap<&'a str, usize>,
-    /// Steps with an open execution that may have begun, and that would have another idempotency key. Set if a difference
-    /// asks for it.
+    /// Steps of which the last clean-up is not complete.
+    cleans_up: HashSet<&'a str>,
+    /// Steps with an open execution that may have begun: a service may know its key. Set if a difference asks for it.
+    begun: HashSet<Arc<str>>,
+    /// Steps whose executions have other idempotency keys by the present table. Set likewise.
     rekeyed: HashSet<Arc<str>>,
 }
 
@@ -85,7 +98,15 @@ impl<'a> JournalFacts<'a> {
         let mut executions: HashMap<(&'a str, ScopeId), HashSet<ExecutionId>> = HashMap::new();
         for record in records {
             match record {
+                Record::CleanUpStarted { steps, .. } => {
+                    facts.cleans_up = steps.iter().map(|step| &**step).collect();
+                }
+                Record::CleanUpRedriven { steps, .. } => {
+                    facts.cleans_up.extend(steps.iter().map(|step| &**step));
+                }
+                Record::RunRedriven { .. } => facts.cleans_up.clear(),
                 Record::ExecutionSucceeded { execution, step, scope, fan_outs, .. } => {
+                    facts.cleans_up.remove(&**step);
                     executions.entry((step, *scope)).or_default().insert(*execution);
                     steps.insert(*execution, step);
                     facts.succeeded.insert(step);
@@ -134,14 +155,17 @@ impl<'a> JournalFacts<'a> {
 
     /// Whether the journal has a fact that contradicts this change.
     fn contradict(&self, difference: &TableDifference) -> bool {
-        let is_touched = |step: &str| self.ran.contains(step) || self.asked.contains(step);
+        let is_touched = |step: &str| {
+            self.ran.contains(step) || self.asked.contains(step) || self.cleans_up.contains(step)
+        };
         let has_emitted = |step: &str, event: &str| self.emitted.contains(&(step, event));
         match difference {
-            TableDifference::StepRemoved { step }
-            | TableDifference::InputAdded { step, .. }
+            TableDifference::StepRemoved { step } | TableDifference::OnEndChanged { step, .. } => {
+                is_touched(step) || self.begun.contains(step)
+            }
+            TableDifference::InputAdded { step, .. }
             | TableDifference::InputRemoved { step, .. }
-            | TableDifference::InputChanged { step, .. }
-            | TableDifference::OnEndChanged { step, .. } => is_touched(step),
+            | TableDifference::InputChanged { step, .. } => is_touched(step),
             TableDifference::OutputAdded { step, .. } => self.succeeded.contains(&**step),
             TableDifference::OutputRemoved { step, output } => has_emitted(step, &output.event),
             TableDifference::OutputChanged { step, was, is } => {
@@ -155,7 +179,7 @@ impl<'a> JournalFacts<'a> {
                 self.most.get(&**step).is_some_and(|most| *most > *is as usize)
             }
             TableDifference::OnErrorChanged { step, .. } => self.survived.contains(&**step),
-            TableDifference::KeysChanged { step } => self.rekeyed.contains(step),
+            TableDifference::KeysChanged { step } => self.rekeyed.contains(step) && self.begun.contains(step),
             TableDifference::EventRemoved { event } | TableDifference::RolesChanged { event, .. } => {
                 self.events.contains_key(&**event)
             }
@@ -173,20 +197,27 @@ impl<'a> JournalFacts<'a> {
     }
 }
 
-/// The steps whose keys change with this table, and of which an execution is open that may have begun: a service may know
-/// its key. Replays the journal with the table that it was written by.
-fn rekeyed(table: &DependencyTable, written: &TableShape, records: &[Record]) -> HashSet<Arc<str>> {
-    let tables: Vec<_> = records.iter().filter_map(Record::table_with_keys).collect();
-    let changed = KeyHistory::of(&tables).continue_with(&table.shape(), true);
-    if changed.is_empty() || is_queued(records) || matches!(records.last(), Some(Record::RunEnded { .. })) {
-        return HashSet::new();
-    }
-    let begun = begun(written, records).unwrap_or_default();
-    changed.into_iter().filter(|step| begun.contains(step)).collect()
+fn has_ended(records: &[Record]) -> bool {
+    matches!(records.last(), Some(Record::RunEnded { .. }))
 }
 
-/// The steps with an open execution of which an attempt may have begun; `None` if the table does not fit the journal.
-fn begun(written: &TableShape, records: &[Record]) -> Option<HashSet<Arc<str>>> {
+/// The steps whose keys change with this table.
+fn rekeyed(table: &DependencyTable, records: &[Record]) -> HashSet<Arc<str>> {
+    let tables: Vec<_> = records.iter().filter_map(Record::table_with_keys).collect();
+    KeyHistory::of(&tables).continue_with(&table.shape(), true).into_iter().collect()
+}
+
+/// An open execution of which an attempt may have begun.
+struct Begun {
+    step: Arc<str>,
+    scope: ScopeId,
+    /// Its positions in its idempotency key.
+    positions: String,
+}
+
+/// The open executions of which an attempt may have begun; `None` if the table does not fit the journal. Replays the journal
+/// with the table that it was written by.
+fn begun(written: &TableShape, records: &[Record]) -> Option<Vec<Begun>> {
     let (first, last) = (records.first()?.at(), records.last()?.at());
     let host = Arc::new(Host::of_table(Arc::new(DependencyTable::from_shape(written).ok()?)));
     let state = RunState::new(&host.table, SchedulerLimits::NONE);
@@ -199,7 +230,47 @@ fn begun(written: &TableShape, records: &[Record]) -> Option<HashSet<Arc<str>>> 
     let state = replay.finish().state;
     let running = state.trace.running().into_iter();
     let begun = running.filter(|id| state.lives.of(*id).may_have_begun || state.trace.attempt(*id) > 1);
-    Some(begun.filter_map(|id| Some(Arc::clone(&host.table.step(state.step_of(id)?).name))).collect())
+    let begun = begun.filter_map(|id| state.start_of(id)).map(|start| Begun {
+        step: Arc::clone(&host.table.step(start.step).name),
+        scope: start.scope,
+        positions: state.positions(&start),
+    });
+    Some(begun.collect())
+}
+
+/// The executions that may have begun under an earlier table in which their steps were different, so that the present one
+/// may not have them open yet (S53, S69). Costs a replay for each earlier table with such a step.
+pub(super) fn begun_before(table: &DependencyTable, records: &[Record]) -> FxHashSet<BegunBefore> {
+    let mut found = FxHashSet::default();
+    let present = table.recorded();
+    let tables = records.iter().enumerate().filter_map(|(place, record)| Some((place, record.table()?)));
+    let mut tables = tables.peekable();
+    while let Some((_, written)) = tables.next() {
+        let until = tables.peek().map_or(records.len(), |(place, _)| *place);
+        if written.fingerprint() == present.fingerprint()
+            || has_ended(records)
+            || is_queued(&records[..until])
+        {
+            continue;
+        }
+        let Ok(shape) = written.shape() else { continue };
+        let is = table.shape();
+        let differs = |step: &&StepShape| is.step(&step.name).is_some_and(|is| is != *step);
+        let changed: HashSet<Arc<str>> =
+            shape.steps.iter().filter(differs).map(|step| Arc::clone(&step.name)).collect();
+        if changed.is_empty() {
+            continue;
+        }
+        for begun in begun(&shape, &records[..until]).unwrap_or_default() {
+            let Some(step) = table.step_named(&begun.step).filter(|_| changed.contains(&begun.step)) else {
+                continue;
+            };
+            let positions =
+                is.step(&begun.step).is_some_and(|is| is.key.is_none()).then_some(begun.positions);
+            found.insert((step, begun.scope, positions));
+        }
+    }
+    found
 }
 
 /// The item type of a fan-out, from the name of its gather event.

@@ -173,6 +173,8 @@ pub(crate) struct Host {
     limiters: Box<[Option<Arc<Limiter>>]>,
     /// Which steps compute, by row.
     weights: Arc<[Weight]>,
+    /// The host whose types read events, where this one has a table of a journal.
+    present: Option<Arc<Self>>,
 }
 
 impl Host {
@@ -215,6 +217,7 @@ impl Host {
             limiters: Box::default(),
             weights: shared.unwrap_or_else(|| weights_of(&table)),
             table,
+            present: None,
         };
         (host, error)
     }
@@ -232,7 +235,13 @@ impl Host {
             retries: HashMap::new(),
             compacting: Vec::new(),
             limiters: Box::default(),
+            present: None,
         }
+    }
+
+    /// A host of a table that a journal has. Events have the types of the present host, where these can read them.
+    pub(crate) fn of_journal(table: Arc<DependencyTable>, present: &Arc<Self>) -> Self {
+        Self { present: Some(Arc::clone(present)), ..Self::of_table(table) }
     }
 
     /// Decodes an event of a journal. `request` is the request of a reply or of an expiry.
@@ -242,6 +251,12 @@ impl Host {
         event: EventIndex,
         request: Option<&AnyEvent>,
     ) -> Result<AnyEvent, Unreadable> {
+        if let Some(present) = &self.present
+            && let Some(event) = present.table.event_named(recorded.name())
+            && let Ok(event) = present.read(recorded, event, request)
+        {
+            return Ok(event);
+        }
         let row = self.table.event(event);
         let Some(known) = self.table.json_type(event) else {
             return value_of(&self.table, recorded, event, request);

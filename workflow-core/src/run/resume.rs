@@ -97,6 +97,7 @@ impl Run {
             .map_err(|Contradiction { position, what }| Incompatibility::Journal { position, what })?;
         let Replayed { state, retries, derived } = replay.finish();
         *committer.state = state;
+        committer.state.lives.set_begun_before(compatibility::begun_before(&host.table, records));
         // One that has ended keeps the limit at which it did.
         if committer.state.end().is_none() {
             committer.state.limit(limits);

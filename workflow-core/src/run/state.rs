@@ -88,6 +88,7 @@ pub(super) use timers::{DueEvent, TimerQueue};
 pub(super) use trace::{Trace, TraceEntry, TraceState};
 
 use failures::Failures;
+pub(in crate::run) use lives::BegunBefore;
 use lives::Lives;
 use rare::RareState;
 
@@ -629,9 +630,8 @@ impl RunState {
     /// Queues an effect. It begins once the store has the journal up to the present end.
     #[inline]
     pub(super) fn queue_effect(&mut self, begins: EffectKind) {
-        // An execution that waits for its turn by the present table may have run by an earlier one.
         let has_run = matches!(&begins, EffectKind::Execution(start)
-            if self.lives.of(start.execution).may_have_begun);
+            if self.lives.are_known() && self.has_run_before(start));
         let begins = if has_run { begins.again() } else { begins };
         self.effects.push_back(Effect { after: self.position, begins });
     }

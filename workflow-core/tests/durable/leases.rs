@@ -13,8 +13,8 @@ use tokio::time::sleep;
 use workflow_core::errors::BuildProblem;
 use workflow_core::prelude::*;
 use workflow_core::store::{
-    EngineId, EventStore, Leases, MemoryInbox, MemoryStore, Position, Record, Retention,
-    RunMessage, RunQuery, StoreError, StoreFuture, StoredRun, Write,
+    EngineId, EventStore, Leases, MemoryInbox, MemoryStore, Position, Record, Retention, RunMessage,
+    RunQuery, StoreError, StoreFuture, StoredRun, Write,
 };
 use workflow_core::{
     EngineBuilder, ResumeError, RunHandle, RunId, RunOptions, RunStatus, SendError, StartError,

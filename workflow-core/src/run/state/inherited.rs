@@ -20,6 +20,7 @@ impl RunState {
         self.limit(later.limits());
         self.trace.inherit(&later.trace);
         self.active = later.active;
+        self.lives.inherit_begun_before(&later.lives);
         later.lives.lost().for_each(|execution| self.lives.lose(execution));
         self.position = end;
         self.effects.postpone(end);

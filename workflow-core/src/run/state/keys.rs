@@ -42,6 +42,33 @@ impl RunState {
         Some(positions)
     }
 
+    /// The positions of an execution in its idempotency key, as those are written.
+    pub(in crate::run) fn positions(&self, start: &ExecutionStart) -> String {
+        self.key_positions(start).unwrap_or_else(|| {
+            let row = self.table().step(start.step);
+            let slots = self.log.slots_of(row, start);
+            let active = slots.iter().zip(&row.inputs).filter(|(_, input)| !input.is_passive());
+            binding_text(&active.filter_map(|(slot, _)| Bound::of(slot)).collect::<Vec<_>>())
+        })
+    }
+
+    /// Whether an attempt of an execution that is about to begin may have begun before: in an earlier life, or under a table
+    /// in which its step was different.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn has_run_before(&mut self, start: &ExecutionStart) -> bool {
+        if self.lives.of(start.execution).may_have_begun {
+            return true;
+        }
+        let Some(begun) = self.lives.begun_before() else { return false };
+        let has = |positions| begun.contains(&(start.step, start.scope, positions));
+        if !has(None) && !has(Some(self.positions(start))) {
+            return false;
+        }
+        self.lives.lose(start.execution);
+        true
+    }
+
     /// The executions of the same step and scope that the scheduler started before.
     fn started_before<'a>(&'a self, start: &'a ExecutionStart) -> impl Iterator<Item = ExecutionStart> + 'a {
         let order = self.trace.entry(start.execution).map_or(0, |entry| entry.order);

@@ -21,7 +21,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::RunState;
 use super::pause::PauseState;
 use crate::error::ErrorClass;
-use crate::id::ExecutionId;
+use crate::id::{ExecutionId, ScopeId};
 use crate::report::RedriveReport;
 use crate::table::{KeyParts, StepIndex};
 
@@ -49,9 +49,22 @@ struct Known {
     redrives: Vec<RedriveReport>,
     /// The pause of the run (S61), also of one that ended while it was paused.
     pause: Option<PauseState>,
-    /// The parts of idempotency keys, of steps that had other inputs in earlier tables of the run (S39).
-    keys: Option<Box<FxHashMap<StepIndex, KeyParts>>>,
+    /// What earlier tables of the run leave behind, if they do.
+    tables: Option<Box<EarlierTables>>,
 }
+
+/// What earlier tables of a run leave behind (S39).
+#[derive(Debug, Default)]
+struct EarlierTables {
+    /// The parts of idempotency keys, of steps that had other inputs.
+    keys: FxHashMap<StepIndex, KeyParts>,
+    /// The open executions of steps that were different, which may have begun. One with the same key may do so again.
+    begun: FxHashSet<BegunBefore>,
+}
+
+/// An execution that may have begun when its step was different: the step, the scope and the positions of its key. `None` for
+/// any, of a step whose keys a method makes.
+pub(in crate::run) type BegunBefore = (StepIndex, ScopeId, Option<String>);
 
 /// The executions that were open before a batch, for the drops that follow from it.
 #[derive(Debug, Default)]
@@ -130,19 +143,42 @@ impl Lives {
     /// Sets the parts of idempotency keys, of steps that had other inputs in earlier tables of the run.
     pub(super) fn set_keys(&mut self, keys: FxHashMap<StepIndex, KeyParts>) {
         if !keys.is_empty() {
-            self.0.get_or_insert_default().keys = Some(Box::new(keys));
+            self.0.get_or_insert_default().tables.get_or_insert_default().keys = keys;
         }
+    }
+
+    /// Sets the executions that may have begun when their steps were different.
+    pub(in crate::run) fn set_begun_before(&mut self, begun: FxHashSet<BegunBefore>) {
+        if !begun.is_empty() {
+            self.0.get_or_insert_default().tables.get_or_insert_default().begun = begun;
+        }
+    }
+
+    /// Takes over those executions from the later state of the same run.
+    pub(super) fn inherit_begun_before(&mut self, later: &Self) {
+        self.set_begun_before(later.begun_before().cloned().unwrap_or_default());
+    }
+
+    /// The executions that may have begun when their steps were different, if any.
+    pub(super) fn begun_before(&self) -> Option<&FxHashSet<BegunBefore>> {
+        self.0.as_ref()?.tables.as_ref().map(|tables| &tables.begun).filter(|begun| !begun.is_empty())
+    }
+
+    /// Whether earlier lives or tables of the run leave anything behind.
+    #[inline]
+    pub(super) fn are_known(&self) -> bool {
+        self.0.is_some()
     }
 
     /// Whether a step had other inputs in an earlier table of the run.
     #[inline]
     pub(in crate::run) fn has_keys(&self) -> bool {
-        self.0.as_ref().is_some_and(|known| known.keys.is_some())
+        self.0.as_ref().is_some_and(|known| known.tables.as_ref().is_some_and(|tables| !tables.keys.is_empty()))
     }
 
     /// The parts of the step's idempotency keys, if it had other inputs in an earlier table of the run.
     pub(super) fn key_parts(&self, step: StepIndex) -> Option<&KeyParts> {
-        self.0.as_ref()?.keys.as_ref()?.get(&step)
+        self.0.as_ref()?.tables.as_ref()?.keys.get(&step)
     }
 
     /// The present life detaches on purpose, and drops the attempts of these executions.

@@ -19,6 +19,8 @@ use crate::fixtures::{Begin, Done, Item, Note, Part};
 struct World {
     store: Arc<MemoryStore>,
     keys: Arc<Mutex<Vec<String>>>,
+    /// What attempts say of themselves.
+    notes: Arc<Mutex<Vec<bool>>>,
     is_open: bool,
 }
 
@@ -38,6 +40,15 @@ impl World {
     /// The keys since the last call.
     fn keys(&self) -> Vec<String> {
         std::mem::take(&mut *self.keys.lock().unwrap())
+    }
+
+    fn note(&self, may_have_begun: bool) {
+        self.notes.lock().unwrap().push(may_have_begun);
+    }
+
+    /// The notes since the last call.
+    fn noted(&self) -> Vec<bool> {
+        std::mem::take(&mut *self.notes.lock().unwrap())
     }
 
     fn engine<W: Workflow>(&self, workflow: W) -> Engine {
@@ -123,6 +134,8 @@ macro_rules! versions {
         })*
     };
 }
+
+mod begun;
 
 versions! {
     first {

@@ -26,9 +26,7 @@ impl Answer {
         match sent {
             Ok(()) => Self::Done,
             Err(
-                error @ (SendError::Stopped { .. }
-                | SendError::NotLoaded { .. }
-                | SendError::Refused { .. }),
+                error @ (SendError::Stopped { .. } | SendError::NotLoaded { .. } | SendError::Refused { .. }),
             ) => Self::Unknown(error.to_string()),
             Err(error) => Self::Refused(error.to_string()),
         }

@@ -290,11 +290,7 @@ impl Case {
         if self.draw(3) == 0 {
             self.puts(run, "a pause", &RunMessage::Pause { how });
         } else {
-            self.acts_on(
-                run,
-                "a pause",
-                move |run| async move { Answer::of_send(run.pause(how).await) },
-            );
+            self.acts_on(run, "a pause", move |run| async move { Answer::of_send(run.pause(how).await) });
         }
     }
 
@@ -335,9 +331,13 @@ impl Case {
                     }
                 });
             }
-            _ => self.acts_on(run, "a cancel", |run| async move {
-                Answer::of_send(run.cancel("not needed").await)
-            }),
+            _ => {
+                self.acts_on(
+                    run,
+                    "a cancel",
+                    |run| async move { Answer::of_send(run.cancel("not needed").await) },
+                )
+            }
         }
     }
 

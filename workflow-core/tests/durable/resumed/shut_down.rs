@@ -242,12 +242,18 @@ async fn hangs(hands_over: bool) {
             "{starts:?}"
         );
         assert!(matches!(sends, Err(SendError::Stopped { .. } | SendError::NotLoaded { .. })), "{sends:?}");
-        assert!(matches!(replies, Err(SendError::Stopped { .. } | SendError::NotLoaded { .. })), "{replies:?}");
+        assert!(
+            matches!(replies, Err(SendError::Stopped { .. } | SendError::NotLoaded { .. })),
+            "{replies:?}"
+        );
         assert!(matches!(attaches, Err(ResumeError::Store(StoreError::ShutDown))), "{attaches:?}");
         assert!(matches!(resumes, Err(StoreError::ShutDown)), "{resumes:?}");
         assert!(matches!(removes, Err(StoreError::ShutDown)), "{removes:?}");
         assert!(matches!(retains, Err(StoreError::ShutDown)), "{retains:?}");
-        assert!(matches!(cancels, Err(SendError::Stopped { .. } | SendError::NotLoaded { .. })), "{cancels:?}");
+        assert!(
+            matches!(cancels, Err(SendError::Stopped { .. } | SendError::NotLoaded { .. })),
+            "{cancels:?}"
+        );
     };
     timeout(Duration::from_hours(1), all).await.expect("every call ends");
     for status in [works.status(), waits.status(), released.status(), parent.status(), blocks.status()] {

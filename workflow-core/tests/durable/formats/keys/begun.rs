@@ -1,0 +1,184 @@
+//! A change of a step, or its removal, under a run whose last process may have begun the step (S39, S53, S69).
+
+use workflow_core::{ErrorClass, RecordedRun};
+
+use super::*;
+
+/// The parts of a run's journal after a kill: the bank was asked, and nobody knows whether it has paid.
+fn killed_in_the_payment<W: Workflow>(shop: impl FnOnce(World) -> W) -> World {
+    let world = World::default();
+    world.hangs(shop(world.clone()));
+    assert_eq!(world.keys().len(), 1);
+    world
+}
+
+versions! {
+    plain {
+        #[step] async fn pay(&self, begin: &Begin, info: &RunInfo) -> Done {
+            self.0.note(info.may_have_begun());
+            self.0.charge(info).await;
+            Done(begin.0)
+        }
+    }
+    audited_first {
+        #[step] async fn audit(&self, begin: &Begin) -> Part { Part(begin.0) }
+        #[step] async fn pay(&self, begin: &Begin, _part: &Part, info: &RunInfo) -> Done {
+            self.0.note(info.may_have_begun());
+            self.0.charge(info).await;
+            Done(begin.0)
+        }
+    }
+    asked_first {
+        #[step(precondition = may_pay)] async fn pay(&self, begin: &Begin, info: &RunInfo) -> Done {
+            self.0.note(info.may_have_begun());
+            self.0.charge(info).await;
+            Done(begin.0)
+        }
+        #[precondition] async fn may_pay(&self) -> bool { true }
+    }
+    renamed {
+        #[step] async fn debit(&self, begin: &Begin, info: &RunInfo) -> Done {
+            self.0.charge(info).await;
+            Done(begin.0)
+        }
+    }
+    once {
+        #[step(at_most_once)] async fn pay(&self, begin: &Begin, info: &RunInfo) -> Done {
+            self.0.charge(info).await;
+            Done(begin.0)
+        }
+    }
+    once_audited {
+        #[step] async fn audit(&self, begin: &Begin) -> Part { Part(begin.0) }
+        #[step(at_most_once)] async fn pay(&self, begin: &Begin, _part: &Part, info: &RunInfo) -> Done {
+            self.0.charge(info).await;
+            Done(begin.0)
+        }
+    }
+    keyed {
+        #[step(key = payment)] async fn pay(&self, begin: &Begin, info: &RunInfo) -> Done {
+            self.0.note(info.may_have_begun());
+            self.0.charge(info).await;
+            Done(begin.0)
+        }
+        fn payment(begin: &Begin) -> u32 { begin.0 }
+    }
+    keyed_audited {
+        #[step] async fn audit(&self, begin: &Begin) -> Part { Part(begin.0) }
+        #[step(key = payment)] async fn pay(&self, begin: &Begin, _part: &Part, info: &RunInfo) -> Done {
+            self.0.note(info.may_have_begun());
+            self.0.charge(info).await;
+            Done(begin.0)
+        }
+        fn payment(begin: &Begin) -> u32 { begin.0 }
+    }
+}
+
+// S39, S53
+#[test]
+fn an_attempt_that_a_changed_step_makes_under_the_same_key_may_have_begun() {
+    let world = killed_in_the_payment(plain::Shop);
+    assert_eq!(world.noted(), [false]);
+    world.hangs(audited_first::Shop(world.clone()));
+    world.ends(audited_first::Shop(world.open()));
+    assert_eq!((world.noted(), world.keys()), (vec![true; 2], vec!["r/0/pay/1".to_owned(); 2]));
+
+    let world = killed_in_the_payment(plain::Shop);
+    world.ends(asked_first::Shop(world.open()));
+    assert_eq!((world.noted(), world.keys()), (vec![false, true], vec!["r/0/pay/1".to_owned()]));
+
+    let world = killed_in_the_payment(keyed::Shop);
+    world.ends(keyed_audited::Shop(world.open()));
+    assert_eq!((world.noted(), world.keys()), (vec![false, true], vec!["r/0/pay/=1".to_owned()]));
+}
+
+// S39, S69
+#[test]
+fn an_effect_of_a_changed_step_that_may_have_been_made_is_in_doubt() {
+    let world = killed_in_the_payment(once::Shop);
+    world.killed(once_audited::Shop(world.open()), async |engine| {
+        let error = engine.attach::<once_audited::Shop>("r").await.unwrap().outcome().await.unwrap_err();
+        assert!(matches!(&error, RunError::StepFailed { class: ErrorClass::InDoubt, .. }), "{error}");
+    });
+    assert_eq!(world.keys(), Vec::<String>::new());
+}
+
+// S39
+#[test]
+fn a_run_is_refused_without_a_step_that_may_have_begun_in_it() {
+    let world = killed_in_the_payment(plain::Shop);
+    let refused = world.refusal(renamed::Shop(world.open()));
+    assert_eq!(refused, [TableDifference::StepRemoved { step: "pay".into() }]);
+    world.ends(plain::Shop(world.open()));
+    assert_eq!(world.keys(), ["r/0/pay/1"]);
+}
+
+/// A payment, and its undoing.
+mod undone {
+    use super::*;
+
+    versions! {
+        first {
+            #[step] async fn pay(&self, begin: &Begin) -> Part { Part(begin.0) }
+            #[step] async fn ship(&self, _part: &Part) -> Result<Done, StepError> {
+                Err(StepError::permanent("no ship sails"))
+            }
+            #[step(on_end)] async fn refund(&self, _part: &Part, info: &RunInfo) { self.0.charge(info).await; }
+        }
+        removed {
+            #[step] async fn pay(&self, begin: &Begin) -> Part { Part(begin.0) }
+            #[step] async fn ship(&self, _part: &Part) -> Result<Done, StepError> { Ok(Done(1)) }
+        }
+        renamed {
+            #[step] async fn pay(&self, begin: &Begin) -> Part { Part(begin.0) }
+            #[step] async fn ship(&self, _part: &Part) -> Result<Done, StepError> { Ok(Done(1)) }
+            #[step(on_end)] async fn pay_back(&self, _part: &Part, info: &RunInfo) {
+                self.0.charge(info).await;
+            }
+        }
+        noted {
+            #[step] async fn pay(&self, begin: &Begin) -> Part { Part(begin.0) }
+            #[step] async fn ship(&self, _part: &Part) -> Result<Done, StepError> { Ok(Done(1)) }
+            #[step] async fn file(&self, _note: &Note) {}
+            #[step(on_end)] async fn refund(&self, _part: &Part, _note: &Note, info: &RunInfo) {
+                self.0.charge(info).await;
+            }
+        }
+    }
+
+    // S31, S39
+    #[test]
+    fn a_run_that_cleans_up_is_refused_without_the_rest_of_its_clean_up() {
+        let world = killed_in_the_payment(first::Shop);
+        let removed = TableDifference::StepRemoved { step: "refund".into() };
+        assert!(world.refusal(removed::Shop(world.open())).contains(&removed));
+        assert!(world.refusal(renamed::Shop(world.open())).contains(&removed));
+        let refused = world.refusal(noted::Shop(world.open()));
+        let is_added = |difference: &TableDifference| {
+            matches!(difference, TableDifference::InputAdded { step, .. } if **step == *"refund")
+        };
+        assert!(refused.iter().any(is_added), "{refused:?}");
+        world.killed(first::Shop(world.open()), async |engine| {
+            engine.attach::<first::Shop>("r").await.unwrap().outcome().await.unwrap_err();
+        });
+        assert_eq!(world.keys().len(), 1, "the refund is made again");
+    }
+}
+
+// S39: what it was stays what it was.
+#[test]
+fn a_run_that_has_ended_can_be_looked_at_after_any_change() {
+    let world = World::default();
+    world.hangs(plain::Shop(world.open()));
+    for _ in 0..2 {
+        world.killed(renamed::Shop(world.open()), async |engine| {
+            let run = engine.attach::<renamed::Shop>("r").await.unwrap();
+            assert_eq!(run.outcome().await.unwrap(), Done(1));
+            let report = run.report().await.unwrap();
+            assert_eq!((report.executions("pay"), report.executions("debit")), (1, 0));
+            let recorded = RecordedRun::of(run.id(), &engine.history(run.id()).await.unwrap()).unwrap();
+            assert_eq!(run.explain().await.unwrap().to_string(), recorded.explain().to_string());
+        });
+    }
+    assert_eq!(world.keys(), ["r/0/pay/1"]);
+}
