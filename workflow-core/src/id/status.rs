@@ -30,8 +30,9 @@ pub enum RunStatus {
     Completed,
     /// A failure ended the run.
     ///
-    /// An execution or a precondition failed and no step caught the failure, the log was full, or the store did
-    /// not take what the run wrote.
+    /// An execution or a precondition failed and no step caught the failure, or the run reached its limit of events or
+    /// executions. A handle alone also shows it after the engine detached the run, because its store failed or another
+    /// engine drives the run: then the journal is open.
     Failed,
     /// The run has not completed, and nothing can make a step run any more.
     ///
@@ -39,6 +40,9 @@ pub enum RunStatus {
     /// this at once.
     Stalled,
     /// A cancel request ended the run.
+    ///
+    /// A handle alone also shows it after [`Engine::shut_down`](crate::Engine::shut_down) detached the run, or the run's task
+    /// is gone: then the journal of a run with a store is open.
     Cancelled,
     /// The run used up its active time, or its deadline passed.
     TimedOut,

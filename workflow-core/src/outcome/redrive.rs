@@ -64,19 +64,25 @@ pub enum RedriveError {
         run: RunId,
     },
     /// The run is a child of another run, and continues only with that: redrive the parent, whose execution then starts
-    /// a new child.
-    #[error("run `{run}` is a child of run `{}`: redrive that one", parent.run)]
+    /// a new child. Its own clean-up steps that are undone stay so: do their work by hand.
+    #[error(
+        "run `{run}` is a child of run `{}`, and is not redriven: redrive the parent, whose execution then starts a new \
+         child, and do unfinished clean-up of this one by hand",
+        parent.run
+    )]
     Child {
         /// The run.
         run: RunId,
         /// The parent, and its execution that started the child.
         parent: ParentRun,
     },
-    /// The clean-up of the run has begun: its log has as done what that undid. Use
-    /// [`Redrive::despite_clean_up`](crate::Redrive::despite_clean_up) to continue from that log all the same.
+    /// The clean-up of the run has begun, and its log still shows as done the work that this undid.
+    /// [`Redrive::clean_up`](crate::Redrive::clean_up) repeats unfinished clean-up steps, and
+    /// [`Redrive::despite_clean_up`](crate::Redrive::despite_clean_up) continues from that log all the same.
     #[error(
-        "run `{run}` has begun its clean-up, with {}: its log has as done all that those steps undid, so it continues only if \
-         you insist (`Redrive::despite_clean_up`)",
+        "run `{run}` has begun its clean-up, with {}, and its log still shows as done the work that these steps undid: \
+         repeat unfinished ones with `Redrive::clean_up`, start another run, or continue from that log with \
+         `Redrive::despite_clean_up`",
         named(steps)
     )]
     CleanedUp {

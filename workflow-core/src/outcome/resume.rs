@@ -47,7 +47,10 @@ pub enum ResumeError {
         difference: Incompatibility,
     },
     /// Another engine drives the run, and holds its lease.
-    #[error("run `{run}` is driven by engine `{engine}`, which holds its lease")]
+    #[error(
+        "engine `{engine}` drives run `{run}` and holds its lease: put a message for it into the `Inbox`, or attach once \
+         that engine has shut down"
+    )]
     Elsewhere {
         /// The run.
         run: RunId,
@@ -65,7 +68,8 @@ pub enum ResumeError {
     /// its process. Claims leave it as it is; [`Engine::resume_open_runs`](crate::Engine::resume_open_runs) and
     /// [`Engine::attach`](crate::Engine::attach) resume it.
     #[error(
-        "run `{run}` was resumed {resumed} times and recorded nothing since: it may end its process; attach to it to resume it"
+        "run `{run}` was resumed {resumed} times and recorded nothing since: it probably ends its process, so find the \
+         step with `RecordedRun::explain`, fix it, and resume the run with `Engine::attach`"
     )]
     Crashing {
         /// The run.

@@ -115,13 +115,23 @@ pub enum RunError {
         excess: Option<Box<Excess>>,
     },
     /// The store did not confirm a write of the run, or could not read the run. The journal stays as it is.
-    #[error("the run stopped, because of its store: {}", chain(.source))]
+    /// [`Engine::resume_open_runs`](crate::Engine::resume_open_runs) or [`Engine::attach`](crate::Engine::attach) continues
+    /// the run once the store works.
+    #[error(
+        "the engine cannot drive the run because of its store; once the store works, `Engine::resume_open_runs` or \
+         `Engine::attach` continues it: {}",
+        chain(.source)
+    )]
     Store {
         /// The store's error.
         r#source: StoreError,
     },
-    /// Another engine or process writes the run's journal. This run stopped without effect.
-    #[error("run `{run}` is written by another engine, or was removed: it stopped here")]
+    /// Another engine or process writes the run's journal, or has removed it. This engine detached the run without effect.
+    /// [`RunSummary::owner`](crate::store::RunSummary::owner) is the engine that has it, if that takes leases.
+    #[error(
+        "this engine detached run `{run}`, because another engine drives it or it was removed: find its owner in \
+         `RunSummary::owner`"
+    )]
     Conflict {
         /// The run.
         run: RunId,
@@ -151,7 +161,10 @@ pub enum RunError {
     ///
     /// [`Engine::shut_down`](crate::Engine::shut_down) detached the run for another process, or its task is gone: the
     /// runtime was shut down, or the task panicked outside of any step.
-    #[error("this engine no longer drives the run; if it has a store, the run can be resumed")]
+    #[error(
+        "this engine no longer drives the run: if it has a store, `Engine::resume_open_runs` or `Engine::attach` resumes \
+         it, after a shutdown in the next process"
+    )]
     Detached,
     /// The run's stop event is not in the workflow's output type.
     #[error("the run ended with `{event}`, which is not an output of workflow `{workflow}`")]

@@ -49,7 +49,10 @@ pub enum SendError {
         fitting: Vec<Arc<str>>,
     },
     /// The engine has no store, and the run cannot be dropped now and continued later. See [`Pause::Now`](crate::Pause::Now).
-    #[error("run `{run}` has no store: what runs could not continue later")]
+    #[error(
+        "run `{run}` has no store, so `Pause::Now` cannot drop its executions: use `Pause::AfterRunning`, or build the \
+         engine with `.store(…)`"
+    )]
     NoStore {
         /// The run.
         run: RunId,

@@ -138,8 +138,8 @@ pub enum StartError {
         /// The problem, in the words of `serde_json`.
         problem: String,
     },
-    /// The engine is shut down.
-    #[error("the engine is shut down")]
+    /// The engine was shut down.
+    #[error("the engine was shut down, and starts no runs: start the run in the next process")]
     ShutDown,
     /// The store did not take the beginning of the run, or a child run's journal could not be read.
     #[error("the run was not started, because of its store: {}", chain(.0))]

@@ -34,8 +34,8 @@ impl Redrive {
         Self::default()
     }
 
-    /// Also redrives a run whose clean-up has begun. Its log has as done what the clean-up steps undid, and the run
-    /// continues from that log. If it ends again, its clean-up steps run again.
+    /// Also redrives a run whose clean-up has begun. Its log still shows as done the work that the clean-up steps
+    /// undid, and the run continues from that log. If it ends again, its clean-up steps run again.
     pub fn despite_clean_up(self) -> Self {
         Self { despite_clean_up: true, ..self }
     }

@@ -38,7 +38,9 @@ pub enum StoreError {
         r#source: Arc<dyn Error + Send + Sync>,
     },
     /// The stored bytes of the run cannot be read.
-    #[error("the journal of run `{run}` cannot be read at position {position}")]
+    #[error(
+        "the journal of run `{run}` cannot be read at position {position} (check the store; other runs are unaffected)"
+    )]
     Corrupt {
         /// The run.
         run: RunId,
@@ -49,7 +51,7 @@ pub enum StoreError {
     },
     /// The run's journal has a format of a later release. The journal stays as it is.
     #[error(
-        "the journal of run `{run}` has format {format} from record {position} on, and this program reads formats up to {known}: go on with it by the program that wrote it, or a later one"
+        "the journal of run `{run}` has format {format} from record {position} on, and this program reads formats up to {known}: continue it with the program that wrote it, or a later one"
     )]
     NewerFormat {
         /// The run.

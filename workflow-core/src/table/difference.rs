@@ -331,10 +331,10 @@ impl fmt::Display for TableDifference {
                 write!(f, "executions of step `{step}` have other idempotency keys now")
             }
             Self::OnErrorChanged { step, continues: true } => {
-                write!(f, "the run goes on now when step `{step}` fails, and did not")
+                write!(f, "the run continues now when step `{step}` fails, and did not")
             }
             Self::OnErrorChanged { step, .. } => {
-                write!(f, "the run does not go on any more when step `{step}` fails")
+                write!(f, "the run does not continue any more when step `{step}` fails")
             }
             Self::AtMostOnceChanged { step, is: true } => {
                 write!(f, "step `{step}` is `at_most_once` now, and was not")

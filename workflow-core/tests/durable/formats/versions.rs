@@ -320,8 +320,8 @@ async fn a_journal_of_a_later_format_is_refused_as_such() {
     assert_eq!(
         error.to_string(),
         format!(
-            "the journal of run `r` has format 2 from record {} on, and this program reads formats up to 1: go on with \
-             it by the program that wrote it, or a later one",
+            "the journal of run `r` has format 2 from record {} on, and this program reads formats up to 1: continue it \
+             with the program that wrote it, or a later one",
             lines.len()
         )
     );

@@ -317,7 +317,7 @@ async fn a_parent_stops_whose_child_has_no_beginning() {
     let RunError::Store { source: StoreError::Corrupt { run, .. } } = &error else { panic!("{error:?}") };
     assert_eq!(run.as_str(), CHILD);
     let text = error.to_string();
-    assert!(text.starts_with("the run stopped, because of its store: "), "{text}");
+    assert!(text.starts_with("the engine cannot drive the run because of its store; "), "{text}");
 }
 
 /// The child's items that the parent's viewer receives until the parent has ended, with retractions.

@@ -202,10 +202,7 @@ async fn a_run_whose_child_is_written_by_another_engine_stops() {
     let error = outcome(&run).await.unwrap_err();
     let RunError::Store { source: StoreError::Unavailable { source } } = &error else { panic!("{error:?}") };
     let child = store.injected()[0].run.clone().unwrap();
-    assert!(
-        source.to_string().starts_with(&format!("run `{child}` is written by another engine")),
-        "{source}"
-    );
+    assert!(source.to_string().starts_with(&format!("this engine detached run `{child}`")), "{source}");
     assert_ne!(child, *run.id());
 }
 

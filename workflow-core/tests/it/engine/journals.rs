@@ -299,7 +299,8 @@ async fn a_store_that_fails_ends_the_run_that_it_fails_and_no_other() {
     let error = lost.outcome().await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the run stopped, because of its store: the event store is unavailable: the disk is gone"
+        "the engine cannot drive the run because of its store; once the store works, `Engine::resume_open_runs` or \
+         `Engine::attach` continues it: the event store is unavailable: the disk is gone"
     );
     kept.send(Alpha(1)).await.unwrap();
     kept.send(Close).await.unwrap();

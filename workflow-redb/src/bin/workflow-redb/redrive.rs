@@ -19,7 +19,8 @@ const PAGE: usize = 8_192;
 pub(crate) struct Redrive {
     /// The run's id.
     run: String,
-    /// Continue although the run was cleaned up: its log has as done what that undid.
+    /// Continue although the run was cleaned up: its log still shows as done the work that this undid. `--clean-up` instead
+    /// repeats unfinished clean-up steps.
     #[arg(long)]
     despite_clean_up: bool,
     /// Run only the clean-up steps again that the end of the run left undone. The outcome of the run stays.

@@ -251,7 +251,7 @@ changes! {
         #[step] async fn holds(&self, _begin: &Begin) -> Result<Part, StepError> { Ok(Part(1)) }
         #[step(catches = [breaks, holds])] async fn mend(&self, _failed: &StepFailed) {}
     }
-    "the run does not go on any more when step `breaks` fails"
+    "the run does not continue any more when step `breaks` fails"
     "step `mend` takes failures of `breaks` now, and did not";
 
     a_step_ran_more_often_than_it_may
