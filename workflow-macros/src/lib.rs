@@ -94,7 +94,7 @@ pub fn workflow(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// | `at_most_once` | an attempt that may have begun in an earlier process, timed out or panicked is not made again: the execution fails with class `in_doubt`, which no policy retries; errors that the step returns are retried as usual |
 /// | `limit = "name"` | the engine's limit of the step's attempts, over all runs: `Engine::builder().limit("name", …)` |
 /// | `limit_key = method` | makes the key at that limit: a `fn` or `async fn` of this impl block without an attribute, which takes any of the step's parameters and returns a text, an integer, or a `Result` of one |
-/// | `key = method` | makes the idempotency key of an execution, `RunInfo::idempotency_key`: a method like that of `limit_key`; default: the sequence numbers of the events that the execution takes |
+/// | `key = method` | makes the end of an execution's idempotency key, `RunInfo::idempotency_key`, after run, scope and step: a method like that of `limit_key`; default: the sequence numbers of the events that the execution takes |
 /// | `on_error = "continue"` | records a failure and lets the run continue; default: `"fail"` |
 /// | `catches = [step, …]` | takes the failures of these steps as `StepFailed`; default: those of every step that takes none |
 /// | `on_end` | makes it a clean-up step: it runs at every end of a run but `Completed`, once, if the log has what it requires, and emits nothing |

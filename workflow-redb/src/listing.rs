@@ -135,7 +135,7 @@ fn groups(index: &Reading, query: &RunQuery) -> Result<Vec<Vec<u8>>, redb::Error
     }
     let mut statuses = query.statuses();
     if query.only_incomplete_clean_up() && statuses.is_empty() {
-        // At no other end steps are left undone.
+        // At no other end steps are unfinished.
         statuses = &[RunStatus::Failed, RunStatus::Stalled, RunStatus::Cancelled, RunStatus::TimedOut];
     }
     if query.only_open() {

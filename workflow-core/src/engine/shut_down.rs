@@ -46,8 +46,8 @@ impl Engine {
     ///
     /// Handles on detached runs return [`RunError::Detached`], with
     /// [`RunStatus::Cancelled`](crate::RunStatus::Cancelled). A message that the run has not accepted by then is refused
-    /// with [`SendError::Stopped`](crate::SendError::Stopped). Runs without a store cannot be resumed, and are cancelled at
-    /// once, as by [`cancel_all`](Self::cancel_all).
+    /// with [`SendError::Stopped`](crate::SendError::Stopped). Runs without a store cannot be resumed: the call
+    /// cancels them as [`cancel_all`](Self::cancel_all) does, and waits for their clean-ups.
     ///
     /// ```
     /// # use std::{sync::Arc, time::Duration};
@@ -116,6 +116,8 @@ impl Engine {
     /// [store](crate::EngineBuilder::store) and the [contexts](crate::EngineBuilder::contexts) are dropped with the last
     /// clone of the engine, even if handles on runs remain. Starts that wait for a permit end with
     /// [`StartError::ShutDown`](crate::StartError::ShutDown), even if no task polls them.
+    ///
+    /// `within` does not limit clean-ups, each step of which has [its own time](crate::EngineBuilder::cleanup_within).
     ///
     /// A step that blocks its thread outlives the call. The call waits for such steps for `within`, by the engine's clock
     /// and at least for a second, then for a second more, and until no other run cleans up. Their runs then end for their

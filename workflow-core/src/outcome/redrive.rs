@@ -64,7 +64,7 @@ pub enum RedriveError {
         run: RunId,
     },
     /// The run is a child of another run, and continues only with that: redrive the parent, whose execution then starts
-    /// a new child. Its own clean-up steps that are undone stay so: do their work by hand.
+    /// a new child. Its unfinished clean-up steps stay so: do their work by hand.
     #[error(
         "run `{run}` is a child of run `{}`, and is not redriven: redrive the parent, whose execution then starts a new \
          child, and do unfinished clean-up of this one by hand",
@@ -91,7 +91,7 @@ pub enum RedriveError {
         /// The clean-up steps that were to run, in their order.
         steps: Vec<String>,
     },
-    /// The end of the run left no clean-up step undone, so none is to run again
+    /// No clean-up step of the run is unfinished, so none is to run again
     /// ([`Redrive::clean_up`](crate::Redrive::clean_up)).
     #[error("the clean-up of run `{run}` is complete, or there was none: nothing of it is left to redrive")]
     NothingToCleanUp {

@@ -112,7 +112,7 @@ pub struct CleanUpReport {
     pub ending: Ending,
     /// The clean-up steps whose required inputs the log had, in the order in which they run.
     pub steps: Vec<CleanUpStep>,
-    /// The steps that are left undone, once the clean-up is over: those that failed, also because their time was over, and
+    /// The unfinished steps, once the clean-up is over: those that failed, also because their time was over, and
     /// those whose precondition failed. [`Redrive::clean_up`](crate::Redrive::clean_up) runs these again.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub incomplete: Vec<Arc<str>>,

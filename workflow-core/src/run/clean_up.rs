@@ -302,7 +302,7 @@ impl View<'_> {
     }
 }
 
-/// The steps that a clean-up leaves undone once it is over, in their order (S86): those that failed, were dropped or did not
+/// The unfinished steps of a clean-up that is over, in their order (S86): those that failed, were dropped or did not
 /// run. A step whose precondition said no has nothing to do.
 pub(super) fn incomplete(state: &RunState) -> Vec<Arc<str>> {
     let clean_up = state.scheduler.clean_up().filter(|clean_up| clean_up.has_begun());
@@ -314,8 +314,8 @@ pub(super) fn incomplete(state: &RunState) -> Vec<Arc<str>> {
         }
         CleanUpState::Planned | CleanUpState::Asking(_) | CleanUpState::PreconditionFailed(_) => false,
     };
-    let undone = steps.iter().filter(|planned| !is_complete(planned));
-    undone.map(|planned| Arc::clone(&state.table().step(planned.step).name)).collect()
+    let unfinished = steps.iter().filter(|planned| !is_complete(planned));
+    unfinished.map(|planned| Arc::clone(&state.table().step(planned.step).name)).collect()
 }
 
 /// The same by the records of a run that has ended, since its last redrive.

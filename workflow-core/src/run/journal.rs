@@ -104,7 +104,7 @@ pub(super) struct RunEnd {
     pub(super) quality: Quality,
     /// How many records of the batch are before that of the stop event, if the batch has it.
     pub(super) stop: Option<usize>,
-    /// The clean-up steps that the end leaves undone.
+    /// The unfinished clean-up steps.
     pub(super) incomplete: Vec<Arc<str>>,
 }
 

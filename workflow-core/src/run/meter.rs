@@ -60,7 +60,7 @@ mod on {
         metrics::describe_counter!(ENDED, "Runs that ended, by how they did");
         metrics::describe_counter!(
             INCOMPLETE,
-            "Clean-up steps that the end of their run left undone, by step"
+            "Clean-up steps that are unfinished at the end of their run, by step"
         );
         metrics::describe_histogram!(RUN_DURATION, Unit::Seconds, "Time from a run's beginning to its end");
         metrics::describe_counter!(EXECUTIONS, "Executions that ended, by step and what came of them");
@@ -162,7 +162,7 @@ mod on {
             }
         }
 
-        /// Counts the end of the run, if it had begun, with the clean-up steps that it leaves undone. `None`: it stops here
+        /// Counts the end of the run, if it had begun, with its unfinished clean-up steps. `None`: it stops here
         /// without an end.
         pub(crate) fn ended(
             &mut self,

@@ -40,7 +40,7 @@ impl Redrive {
         Self { despite_clean_up: true, ..self }
     }
 
-    /// Runs only the clean-up steps again that the end of the run left undone
+    /// Runs only the unfinished clean-up steps of the run again
     /// ([`CleanUpReport::incomplete`](crate::report::CleanUpReport::incomplete)), in their order. Nothing else of the run
     /// begins, and it then ends as it had: its outcome stays.
     ///
@@ -90,7 +90,7 @@ impl Redrive {
     /// # Errors
     /// If the run is unknown, open, complete, or a child; if its clean-up began, unless the caller insists; or if it
     /// ended at a limit and cleaned up; or if its deadline has passed, or the other one that the caller gives. Of a clean-up
-    /// alone, if that left nothing undone.
+    /// alone, if no step of it is unfinished.
     pub(crate) fn write(
         &self,
         run: &RunId,

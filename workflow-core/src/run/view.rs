@@ -50,7 +50,7 @@ impl EndedState {
         Arc::clone(self.report.get_or_init(|| Arc::new(self.past.view(run).report())))
     }
 
-    /// The clean-up steps that the end left undone.
+    /// The unfinished clean-up steps.
     pub(super) fn incomplete_clean_up(&self) -> Vec<Arc<str>> {
         incomplete(&self.past.state)
     }

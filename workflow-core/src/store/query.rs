@@ -124,7 +124,7 @@ impl RunQuery {
         self
     }
 
-    /// Only runs whose end left clean-up steps undone
+    /// Only runs with unfinished clean-up steps
     /// ([`incomplete_clean_up`](super::RunSummary::incomplete_clean_up)). A run that an earlier release ended is left out.
     ///
     /// ```
@@ -215,7 +215,7 @@ impl RunQuery {
         self.open
     }
 
-    /// Whether the query is for runs only whose end left clean-up steps undone.
+    /// Whether the query is for runs only with unfinished clean-up steps.
     pub fn only_incomplete_clean_up(&self) -> bool {
         self.incomplete_clean_up
     }

@@ -392,7 +392,7 @@ pub enum Record {
         /// When.
         at: SystemTime,
     },
-    /// Clean-up steps of a run that has ended run again, those that its clean-up left undone
+    /// Clean-up steps of a run that has ended run again, those that are unfinished
     /// ([`Redrive::clean_up`](crate::Redrive::clean_up)). The run then ends as it had. This is the only other record that
     /// follows [`RunEnded`](Self::RunEnded).
     CleanUpRedriven {

@@ -94,7 +94,7 @@ pub struct RunSummary {
     /// The position of the stop event's record; `None` unless the run completed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Position>,
-    /// The clean-up steps that the end of the run left undone, in their order; empty for an open run. They are those of
+    /// The unfinished clean-up steps of the run, in their order; empty for an open run. They are those of
     /// [`CleanUpReport::incomplete`](crate::report::CleanUpReport::incomplete).
     #[serde(default = "no_steps", skip_serializing_if = "are_none")]
     pub incomplete_clean_up: Arc<Vec<Arc<str>>>,

@@ -11,8 +11,8 @@ use crate::table::keys;
 use crate::table::{EventShape, InputShape, OutputShape, StepShape, TableShape};
 
 impl TableShape {
-    /// The differences between this table and the one that replaces it. Steps come first, in the order of
-    /// this table.
+    /// The differences between this table, the old one, and the one that replaces it: `old.differences(&new)`.
+    /// Steps come first, in the order of this table.
     ///
     /// The order of rows makes no difference, nor do the inputs of preconditions. O(rows²).
     pub fn differences(&self, now: &Self) -> Vec<TableDifference> {

@@ -419,7 +419,7 @@ async fn an_engine_that_ends_its_runs_waits_for_the_time_of_all_their_clean_up_s
 async fn the_report_has_the_clean_up_steps_that_are_left_undone() {
     let (undoing, gate, _) = undoing();
     gate.let_pass(9);
-    // An odd number: `evens` is not wanted, so it is not left undone.
+    // An odd number: `evens` is not wanted, so it is not unfinished.
     let run = Scenario::new(undoing).start(Begin(1)).await;
     let clean_up = run.report().clean_up.as_ref().unwrap();
     assert_eq!(*clean_up.incomplete, ["panics".into(), "fails".into()]);

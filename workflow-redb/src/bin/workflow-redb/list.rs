@@ -27,7 +27,7 @@ pub(crate) struct List {
     /// Only runs that have not ended.
     #[arg(long)]
     open: bool,
-    /// Only runs whose end left clean-up steps undone.
+    /// Only runs with unfinished clean-up steps.
     #[arg(long)]
     incomplete_clean_up: bool,
     /// Only runs with this status. Repeatable.
@@ -117,8 +117,8 @@ impl List {
 
 fn row(stored: &StoredRun) -> [String; 6] {
     let run = &stored.run;
-    let undone = if run.incomplete_clean_up.is_empty() { "" } else { ", clean-up incomplete" };
-    let status = format!("{:?}{undone}", run.status);
+    let unfinished = if run.incomplete_clean_up.is_empty() { "" } else { ", clean-up incomplete" };
+    let status = format!("{:?}{unfinished}", run.status);
     [
         stored.id.to_string(),
         run.workflow.to_string(),

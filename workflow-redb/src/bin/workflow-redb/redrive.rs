@@ -23,7 +23,7 @@ pub(crate) struct Redrive {
     /// repeats unfinished clean-up steps.
     #[arg(long)]
     despite_clean_up: bool,
-    /// Run only the clean-up steps again that the end of the run left undone. The outcome of the run stays.
+    /// Run only the unfinished clean-up steps of the run again. The outcome of the run stays.
     #[arg(long, conflicts_with_all = ["despite_clean_up", "deadline_in"])]
     clean_up: bool,
     /// Make the executions of this step again that are in doubt: an `at_most_once` step whose attempt may have begun.

@@ -70,7 +70,7 @@ fn facts(run: &RunSummary) -> Vec<(&'static str, String)> {
         run.quality.map(|quality| ("quality", format!("{quality:?}"))),
         Some(run.incomplete_clean_up.join(", "))
             .filter(|steps| !steps.is_empty())
-            .map(|steps| ("undone", steps)),
+            .map(|steps| ("not done", steps)),
         run.stop.map(|stop| ("stop", stop.to_string())),
         run.thread.as_ref().map(|thread| ("thread", thread.to_string())),
         run.parent.as_ref().map(|parent| ("parent", parent.run.to_string())),

@@ -184,7 +184,7 @@ fn show_shows_the_summary_of_a_run() {
         started   2023-11-14 22:13:21
         ended     2023-11-14 22:14:20
         quality   Failed
-        undone    refund, rele\u{1b}ase
+        not done  refund, rele\u{1b}ase
         thread    bob
         owner     engine-1
         label     tenant=acme\u{1b}
