@@ -39,7 +39,8 @@ pub enum StoreError {
     },
     /// The stored bytes of the run cannot be read.
     #[error(
-        "the journal of run `{run}` cannot be read at position {position} (check the store; other runs are unaffected)"
+        "the journal of run `{run}` cannot be read at position {position} (check the store, and restore a \
+         copy of it if it is damaged)"
     )]
     Corrupt {
         /// The run.
