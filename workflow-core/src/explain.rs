@@ -294,6 +294,8 @@ pub enum Reason {
         /// The most executions of the run.
         limit: u64,
     },
+    /// The run had ended before its workflow had the step.
+    RunEnded,
     /// The precondition said no.
     Refused {
         /// The name of the precondition.

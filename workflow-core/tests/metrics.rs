@@ -10,7 +10,7 @@ use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
 use tokio::sync::Semaphore;
 use workflow_core::prelude::*;
 use workflow_core::store::MemoryStore;
-use workflow_core::{RunHandle, RunOptions, RunStatus, StartError};
+use workflow_core::{Redrive, RunHandle, RunOptions, RunStatus, StartError};
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 #[event(start)]
@@ -171,8 +171,8 @@ fn a_failure_is_an_outcome_of_its_execution_and_a_status_of_its_run() {
     });
 }
 
-/// Leaves one of its clean-up steps undone.
-struct Undone;
+/// Leaves one of its clean-up steps undone while the bank is away.
+struct Undone(Arc<Semaphore>);
 
 #[workflow]
 impl Undone {
@@ -183,7 +183,7 @@ impl Undone {
 
     #[step(on_end)]
     async fn refund(&self, _begin: &Begin) -> Result<(), StepError> {
-        Err(StepError::permanent("away"))
+        if self.0.available_permits() > 0 { Ok(()) } else { Err(StepError::permanent("away")) }
     }
 
     #[step(on_end)]
@@ -192,12 +192,21 @@ impl Undone {
 
 // S86
 #[test]
-fn clean_up_steps_that_are_left_undone_are_counted() {
-    measure(async |_, _, mut measured| {
-        let engine = Engine::builder().workflow(Undone).build().unwrap();
-        engine.start::<Undone>(Begin(1)).await.unwrap().outcome().await.unwrap_err();
-        measured.is("workflow_cleanup_steps_incomplete_total{step=refund,workflow=Undone}", 1.0);
-        measured.is("workflow_runs_ended_total{status=failed,workflow=Undone}", 1.0);
+fn unfinished_clean_up_steps_are_counted_and_a_redrive_of_them_ends_no_run_again() {
+    measure(async |_, bank, mut measured| {
+        let builder = Engine::builder().workflow(Undone(Arc::clone(&bank))).store(MemoryStore::default());
+        let engine = builder.build().unwrap();
+        let run = engine.start::<Undone>(Begin(1)).await.unwrap();
+        run.outcome().await.unwrap_err();
+        for (opens, unfinished) in [(0, 2.0), (1, 2.0)] {
+            bank.add_permits(opens);
+            let redrive = Redrive::new().clean_up();
+            let run = engine.redrive_with::<Undone>(run.id().clone(), redrive).await.unwrap();
+            run.outcome().await.unwrap_err();
+            measured.is("workflow_cleanup_steps_incomplete_total{step=refund,workflow=Undone}", unfinished);
+            measured.is("workflow_runs_ended_total{status=failed,workflow=Undone}", 1.0);
+            measured.is("workflow_run_duration_seconds{status=failed,workflow=Undone}", 1.0);
+        }
     });
 }
 

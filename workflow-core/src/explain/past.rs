@@ -9,7 +9,7 @@ use super::source::{Moment, Source};
 use super::{Cited, CitedInput, Explanation, Reason, StepExplanation, WhyNoCleanUp, WhyNot, WhyRan};
 use crate::id::{ExecutionId, RunStatus, ScopeId};
 use crate::report::{BoundInput, ExecutionTrace, RunReport};
-use crate::scheduler::{Decision, Scheduler, Verdict};
+use crate::scheduler::{Decision, End, Scheduler, Verdict};
 use crate::table::StepRow;
 
 impl Explanation {
@@ -88,6 +88,10 @@ impl Source<'_> {
             Verdict::GatherTaken(by) => Reason::GatherTaken { by },
             Verdict::LimitReached => {
                 Reason::LimitReached { limit: row.policy.max_executions.unwrap_or(u32::MAX) }
+            }
+            // A clean-up has taken the number of the execution.
+            Verdict::RunLimitReached if !matches!(self.scheduler.end(), Some(End::TooManyExecutions)) => {
+                Reason::RunEnded
             }
             Verdict::RunLimitReached => {
                 Reason::RunLimitReached { limit: self.scheduler.board().progress.limits.executions }

@@ -288,6 +288,7 @@ impl fmt::Display for Reason {
             Self::LimitReached { limit } => {
                 write!(f, "by its `max_executions` it may run only {}", times(u64::from(*limit)))
             }
+            Self::RunEnded => f.write_str("the run had ended before its workflow had the step"),
             Self::RunLimitReached { limit } => {
                 write!(f, "the run had all {limit} executions that it may have (`max_executions_per_run`)")
             }

@@ -256,6 +256,12 @@ impl EndedRun<'_> {
         Some(FailedExecution { step, execution, class, error: error.to_string() })
     }
 
+    /// The limit of active time that ended the run.
+    fn after(&self) -> Option<Duration> {
+        let has_timed_out = matches!(self.state.end(), Some(End::TimedOut));
+        (has_timed_out && self.state.passed_deadline().is_none()).then_some(self.limit)
+    }
+
     /// The facts with which the clean-up begins, for the journal.
     fn clean_up_start(&self) -> CleanUpStart {
         let scheduler = &self.state.scheduler;
@@ -280,6 +286,7 @@ impl EndedRun<'_> {
             limit,
             excess,
             deadline: self.state.passed_deadline(),
+            after: self.after(),
             steps: planned.iter().map(|planned| planned.step).collect(),
             first: scheduler.next_execution(),
         }

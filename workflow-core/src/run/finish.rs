@@ -218,7 +218,8 @@ impl Run {
         EndedRun {
             state,
             cancelled: self.driver.at_end.as_ref().and_then(|at_end| at_end.cancel_reason.as_ref()),
-            limit: shared.time_limit().unwrap_or_default(),
+            // The journal of a run that cleans up has it. The engine's may be another by now.
+            limit: state.timed_out_after().or(shared.time_limit()).unwrap_or_default(),
             limit_of_engine: shared.common.settings.timeout,
         }
     }

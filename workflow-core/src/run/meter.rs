@@ -162,19 +162,22 @@ mod on {
             }
         }
 
-        /// Counts the end of the run, if it had begun, with its unfinished clean-up steps. `None`: it stops here
-        /// without an end.
+        /// Counts the end of the run, if it had begun and the end is new, and its unfinished clean-up steps. `None`: it stops
+        /// here without an end.
         pub(crate) fn ended(
             &mut self,
-            status: Option<RunStatus>,
+            status: Option<(RunStatus, bool)>,
             incomplete: impl FnOnce() -> Vec<Arc<str>>,
             took: Duration,
         ) {
             self.queue(0);
-            if let (Some(_), Some(status)) = (self.level.take(), status) {
+            if let (Some(_), Some((status, is_new))) = (self.level.take(), status) {
                 for step in incomplete() {
                     let step = Label::new("step", SharedString::from_shared(step));
                     counter!(INCOMPLETE, vec![of(&self.workflow), step]).increment(1);
+                }
+                if !is_new {
+                    return;
                 }
                 let labels = vec![of(&self.workflow), Label::new("status", status.to_string())];
                 counter!(ENDED, labels.clone()).increment(1);
@@ -261,7 +264,12 @@ mod off {
 
         pub(crate) fn queue(&mut self, _: usize) {}
 
-        pub(crate) fn ended(&mut self, _: Option<RunStatus>, _: impl FnOnce() -> Vec<Arc<str>>, _: Duration) {
+        pub(crate) fn ended(
+            &mut self,
+            _: Option<(RunStatus, bool)>,
+            _: impl FnOnce() -> Vec<Arc<str>>,
+            _: Duration,
+        ) {
         }
     }
 

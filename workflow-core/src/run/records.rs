@@ -193,10 +193,11 @@ fn lead(batch: &Batch, state: &RunState, at: SystemTime) -> Option<Record> {
 }
 
 fn clean_up_started(start: &CleanUpStart, state: &RunState, at: SystemTime) -> Record {
-    let CleanUpStart { status, error, step, limit, excess, deadline, ref steps, first } = start.clone();
+    let CleanUpStart { status, error, step, limit, excess, deadline, after, ref steps, first } =
+        start.clone();
     let steps = steps.iter().map(|step| Arc::clone(&state.table().step(*step).name)).collect();
     let origin = origin_of_end(state);
-    Record::CleanUpStarted { status, error, step, limit, excess, deadline, steps, first, origin, at }
+    Record::CleanUpStarted { status, error, step, limit, excess, deadline, after, steps, first, origin, at }
 }
 
 /// The origin of the cancel that ended the run.

@@ -5,12 +5,13 @@ use std::time::Duration;
 use rustc_hash::FxHashMap;
 use tracing::Span;
 
-use super::{Finished, RunShared};
+use super::RunShared;
 use crate::error::{BranchItem, StepError};
 use crate::id::{ExecutionId, RunStatus, ScopeId};
 use crate::observe::trace_spans::{
     ExecutionEnd, execution_span, note_execution, note_retry, note_run, run_span,
 };
+use crate::outcome::RunError;
 
 /// The open spans of a run. All are disabled if no observer wants spans.
 #[derive(Debug)]
@@ -101,11 +102,11 @@ impl Spans {
 
     /// Records the end on the run's span, and closes all spans. `status` is `None` for a run that stops here without an
     /// end.
-    pub(super) fn close(&mut self, status: Option<RunStatus>, finished: &Finished) {
+    pub(super) fn close(&mut self, status: Option<RunStatus>, error: Option<&RunError>) {
         self.executions.clear();
         let run = std::mem::replace(&mut self.run, Span::none());
         if !run.is_disabled() {
-            note_run(&run, status, finished.outcome.as_ref().err());
+            note_run(&run, status, error);
         }
     }
 }

@@ -293,6 +293,9 @@ impl RunState {
         if !self.scheduler.begin_clean_up(Some((&start.steps, start.first))) {
             return Applied::Refused;
         }
+        if let Some(after) = start.after {
+            self.rare_mut().timed_out_after = Some(after);
+        }
         self.effects = Effects::default();
         self.trace.renumber_from(start.first);
         self.drop_running(self.now);
@@ -356,7 +359,7 @@ impl RunState {
         self.now = self.now.max(at);
         self.active = ActiveTime::default();
         if let Some(rare) = &mut self.rare {
-            rare.passed_deadline = None;
+            (rare.passed_deadline, rare.timed_out_after) = (None, None);
         }
         self.active.resume(self.now);
         let executions = self.scheduler.executions();

@@ -238,10 +238,13 @@ impl Telemetry {
     pub(super) fn close(&mut self, shared: &RunShared, finished: &super::Finished, now: Duration) {
         let is_left = shared.common.is_durable && is_left(&finished.outcome);
         let status = (!is_left).then_some(finished.status);
-        self.spans.close(status, finished);
         let kept = finished.kept.as_ref();
         let incomplete = || kept.map(super::view::EndedState::incomplete_clean_up).unwrap_or_default();
-        self.meter.ended(status, incomplete, now);
+        // The end of a run whose clean-up was redriven was reported before.
+        let is_new = !kept.is_some_and(super::view::EndedState::only_cleaned_up);
+        let error = finished.outcome.as_ref().err().filter(|_| is_new || !incomplete().is_empty());
+        self.spans.close(status, error);
+        self.meter.ended(status.map(|status| (status, is_new)), incomplete, now);
     }
 }
 

@@ -55,6 +55,11 @@ impl EndedState {
         incomplete(&self.past.state)
     }
 
+    /// Whether the run had ended before, and only its clean-up ran again.
+    pub(super) fn only_cleaned_up(&self) -> bool {
+        self.past.state.lives.redrives().last().is_some_and(|redrive| redrive.clean_up)
+    }
+
     /// Whether the run's journal has the act of this origin.
     pub(super) fn knows(&self, origin: &Origin) -> bool {
         self.past.state.knows(origin)

@@ -347,6 +347,9 @@ pub enum Record {
         /// The deadline that passed, if that ended the run.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         deadline: Option<SystemTime>,
+        /// The limit of active time that the run had reached, if that ended it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        after: Option<Duration>,
         /// The clean-up steps whose required inputs the log has, in the order in which they run.
         steps: Vec<Arc<str>>,
         /// The number of the first clean-up execution; those before it are not part of the clean-up.

@@ -53,7 +53,8 @@ impl Retention {
         Self { within: time, ..self }
     }
 
-    /// Retains runs that neither completed nor were cancelled.
+    /// Retains runs that neither completed nor were cancelled, and those whose clean-up is
+    /// [incomplete](super::RunSummary::incomplete_clean_up), however they ended.
     pub fn failed(self) -> Self {
         Self { failed: true, ..self }
     }
@@ -115,7 +116,8 @@ impl Retention {
     fn keeps(&self, stored: &StoredRun, at: SystemTime, now: SystemTime) -> bool {
         let is_recent =
             !self.within.is_zero() && now.checked_sub(self.within).is_none_or(|since| at >= since);
-        let failed = !matches!(stored.run.status, RunStatus::Completed | RunStatus::Cancelled);
+        let failed = !matches!(stored.run.status, RunStatus::Completed | RunStatus::Cancelled)
+            || !stored.run.incomplete_clean_up.is_empty();
         is_recent || self.failed && failed
     }
 }

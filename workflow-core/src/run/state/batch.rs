@@ -16,6 +16,7 @@
 //! applies `Succeeded` with `Returned::Event`.
 
 use std::sync::Arc;
+use std::time::Duration;
 use std::time::SystemTime;
 
 use rustc_hash::FxHashSet;
@@ -239,6 +240,8 @@ pub(in crate::run) struct CleanUpStart {
     pub(in crate::run) excess: Option<Box<Excess>>,
     /// The deadline that passed, if that ended the run.
     pub(in crate::run) deadline: Option<SystemTime>,
+    /// The limit of active time that the run had reached, if that ended it.
+    pub(in crate::run) after: Option<Duration>,
     /// The steps, in the order in which they run.
     pub(in crate::run) steps: Vec<StepIndex>,
     /// The number of the first clean-up execution.

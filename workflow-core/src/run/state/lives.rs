@@ -173,7 +173,9 @@ impl Lives {
     /// Whether a step had other inputs in an earlier table of the run.
     #[inline]
     pub(in crate::run) fn has_keys(&self) -> bool {
-        self.0.as_ref().is_some_and(|known| known.tables.as_ref().is_some_and(|tables| !tables.keys.is_empty()))
+        self.0
+            .as_ref()
+            .is_some_and(|known| known.tables.as_ref().is_some_and(|tables| !tables.keys.is_empty()))
     }
 
     /// The parts of the step's idempotency keys, if it had other inputs in an earlier table of the run.

@@ -1,7 +1,7 @@
 //! What few runs have in their state: children, origins, and the deadline that ended them. Allocated with the first of it.
 
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use super::RunState;
 use super::children::RecordedChildren;
@@ -15,6 +15,8 @@ pub(super) struct RareState {
     pub(super) origins: Origins,
     /// The deadline that ended the run, until it is redriven.
     pub(super) passed_deadline: Option<SystemTime>,
+    /// The limit of active time that ended the run, of one that cleans up; until it is redriven.
+    pub(super) timed_out_after: Option<Duration>,
 }
 
 impl RunState {
@@ -39,6 +41,11 @@ impl RunState {
         self.rare.as_ref()?.passed_deadline
     }
 
+    /// The limit of active time that ended the run, if it cleaned up after that.
+    pub(in crate::run) fn timed_out_after(&self) -> Option<Duration> {
+        self.rare.as_ref()?.timed_out_after
+    }
+
     /// The store did not take the record of a pause or an unpause with this origin.
     pub(in crate::run) fn forget_act(&mut self, origin: &Origin) {
         if let Some(rare) = &mut self.rare {
@@ -50,7 +57,7 @@ impl RunState {
     pub(in crate::run) fn forget_cancel(&mut self) {
         if let Some(rare) = &mut self.rare {
             rare.origins.forget_cancel();
-            rare.passed_deadline = None;
+            (rare.passed_deadline, rare.timed_out_after) = (None, None);
         }
     }
 

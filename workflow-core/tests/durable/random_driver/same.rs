@@ -15,7 +15,7 @@ fn shown(report: &RunReport, explanation: &Explanation) -> Value {
     let text = without_times(&explanation.to_string()).replace("ended after the run had", "dropped");
     let (report, log) = (told(report), values(report));
     json!({
-        "report": without_what_was_refused(without_limit_of_workflow(without_reports_of_children(without_start_times(report)))),
+        "report": without_what_was_refused(without_reports_of_children(without_start_times(report))),
         "values": log,
         "explanation": without_what_was_refused(told(explanation)),
         "text": text.lines().collect::<Vec<_>>(),
@@ -27,14 +27,6 @@ fn without_reports_of_children(mut report: Value) -> Value {
     let children = report.get_mut("children").and_then(Value::as_array_mut);
     for child in children.into_iter().flatten().filter_map(Value::as_object_mut) {
         child.remove("report");
-    }
-    report
-}
-
-/// Leaves out after which active time a run timed out that cleaned up: no journal has the limit of a workflow.
-fn without_limit_of_workflow(mut report: Value) -> Value {
-    if let Some(timed_out) = report.pointer_mut("/clean_up/ending/timed_out") {
-        *timed_out = Value::Null;
     }
     report
 }

@@ -1,6 +1,7 @@
 //! Checks of the runs that `retain` removes and keeps. Every check names one workflow, so that it removes no other
 //! runs.
 
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use workflow_core::RunStatus;
@@ -128,9 +129,14 @@ pub fn retain_keeps_what_failed_on_demand<S: EventStore>(subject: Subject<S>) {
         for status in STATUSES.into_iter().filter(|status| status.is_ended()) {
             journal.ended(&status.to_string(), status).await;
         }
+        let unfinished = journal.beside("unfinished");
+        unfinished.put(0..2).await;
+        let mut run = unfinished.summary(3).ended(RunStatus::Cancelled);
+        run.incomplete_clean_up = Arc::new(vec!["refund".into()]);
+        unfinished.put_summary(2, run).await;
         journal.retain(&journal.none().failed()).await;
-        let demand = "`retain` keeps what ended in another way than by completing or being cancelled";
-        journal.assert_left(&["failed", "stalled", "timed out"], demand).await;
+        let demand = "`retain` keeps what neither completed nor was cancelled, and every unfinished clean-up";
+        journal.assert_left(&["failed", "stalled", "timed out", "unfinished"], demand).await;
     });
 }
 

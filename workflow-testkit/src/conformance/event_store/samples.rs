@@ -244,6 +244,7 @@ fn clean_ups(at: SystemTime) -> [Record; 3] {
             }),
             limit,
             deadline: limit.is_none().then(|| moment(2)),
+            after: Some(Duration::from_secs(9)),
             steps: vec!["unbook".into(), "\"ä\"".into()],
             first: ExecutionId(u64::MAX),
             origin: limit.is_none().then(|| Origin::new().id("1")),

@@ -90,12 +90,23 @@ impl Replay {
     /// `CleanUpStarted`: ends the state likewise. Then the clean-up begins with the steps of the journal, in their order.
     /// Steps that the table has lost since do not run.
     pub(super) fn clean_up_started(&mut self, record: &Record) -> ReplayResult {
-        let Record::CleanUpStarted { status, error, step, limit, excess, deadline, steps, first, origin, at } =
-            record
+        let Record::CleanUpStarted {
+            status,
+            error,
+            step,
+            limit,
+            excess,
+            deadline,
+            after,
+            steps,
+            first,
+            origin,
+            at,
+        } = record
         else {
             return Err("no clean-up begins with this record".into());
         };
-        let (status, first, at) = (*status, *first, *at);
+        let (status, after, first, at) = (*status, *after, *first, *at);
         let failed = step.as_deref().zip(error.as_deref());
         let limit = limit.map(|limit| (limit, excess.clone()));
         self.end((status, limit, *deadline), failed, (origin.as_ref(), at))?;
@@ -109,7 +120,7 @@ impl Replay {
         self.retries.clear();
         let steps = steps.iter().filter_map(|step| self.host.table.step_named(step)).collect();
         let (step, error, limit, excess, deadline) = (None, None, None, None, None);
-        let start = CleanUpStart { status, step, error, limit, excess, deadline, steps, first };
+        let start = CleanUpStart { status, step, error, limit, excess, deadline, after, steps, first };
         self.apply(Batch::CleanUpStarted(Box::new(start)), at).map(|_| ())
     }
 

@@ -136,6 +136,12 @@ mod undone {
                 self.0.charge(info).await;
             }
         }
+        audited {
+            #[step] async fn pay(&self, begin: &Begin) -> Part { Part(begin.0) }
+            #[step] async fn audit(&self, _begin: &Begin) {}
+            #[step] async fn ship(&self, _part: &Part) -> Result<Done, StepError> { Ok(Done(1)) }
+            #[step(on_end)] async fn refund(&self, _part: &Part, info: &RunInfo) { self.0.charge(info).await; }
+        }
         noted {
             #[step] async fn pay(&self, begin: &Begin) -> Part { Part(begin.0) }
             #[step] async fn ship(&self, _part: &Part) -> Result<Done, StepError> { Ok(Done(1)) }
@@ -154,12 +160,16 @@ mod undone {
         assert!(world.refusal(removed::Shop(world.open())).contains(&removed));
         assert!(world.refusal(renamed::Shop(world.open())).contains(&removed));
         let refused = world.refusal(noted::Shop(world.open()));
-        let is_added = |difference: &TableDifference| {
-            matches!(difference, TableDifference::InputAdded { step, .. } if **step == *"refund")
-        };
+        let is_added = |difference: &TableDifference| matches!(difference, TableDifference::InputAdded { step, .. } if **step == *"refund");
         assert!(refused.iter().any(is_added), "{refused:?}");
-        world.killed(first::Shop(world.open()), async |engine| {
-            engine.attach::<first::Shop>("r").await.unwrap().outcome().await.unwrap_err();
+        world.killed(audited::Shop(world.open()), async |engine| {
+            let run = engine.attach::<audited::Shop>("r").await.unwrap();
+            run.outcome().await.unwrap_err();
+            let explanation = run.explain().await.unwrap().to_string();
+            assert!(
+                explanation.contains("the run had ended before its workflow had the step"),
+                "{explanation}"
+            );
         });
         assert_eq!(world.keys().len(), 1, "the refund is made again");
     }
