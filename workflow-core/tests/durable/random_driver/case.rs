@@ -268,6 +268,15 @@ impl Case {
         }
     }
 
+    /// Sends the event that ends a run.
+    fn closes(&mut self, run: &RunId) {
+        let closes = self.stored(run).and_then(|stored| self.plan_of(&stored).closes.clone());
+        if let Some(event) = closes {
+            self.world.reach("a stop event from outside");
+            self.sends_one(run, event);
+        }
+    }
+
     /// Replies to the requests of a run that are open by its journal, and to some of those that are not any more.
     fn replies(&mut self, run: &RunId) {
         let journal = self.world.journal(run);
@@ -363,8 +372,10 @@ impl Case {
         }
         let Some(stored) = self.stored(run) else { return };
         let mut redrive = Redrive::new().deadline(self.clock.now() + SECOND * 500);
-        if self.draw(2) == 0 {
-            redrive = redrive.despite_clean_up();
+        match self.draw(4) {
+            0 | 1 => redrive = redrive.despite_clean_up(),
+            2 => redrive = Redrive::new().clean_up(),
+            _ => {}
         }
         let again: Vec<_> =
             self.plan_of(&stored).manners.iter().filter(|(_, manner)| manner.at_most_once).collect();
@@ -394,6 +405,7 @@ impl Case {
             8..11 => self.replies(&run),
             11 | 12 => self.pauses(&run),
             13 | 14 => self.unpauses(&run),
+            15 if self.draw(3) == 0 => self.closes(&run),
             15 => self.cancels(&run),
             16 | 17 => self.redrives(&run),
             18 => {
@@ -680,6 +692,29 @@ impl Case {
         }
     }
 
+    /// Runs that have ended are removed with their children, and nothing else is.
+    async fn check_removals(&self) {
+        let (engine, open) = (&self.engines[0].engine, self.open());
+        let is_above = |run: &RunId| {
+            let below = format!("{run}/");
+            open.iter().any(|open| open.id == *run || open.id.as_str().starts_with(&below))
+        };
+        let roots: Vec<_> = self.world.all().into_iter().filter(|stored| !stored.id.as_str().contains('/')).collect();
+        let mut kept = Vec::new();
+        for StoredRun { id, .. } in roots {
+            if is_above(&id) {
+                kept.push(format!("{id}/"));
+            } else if !matches!(engine.remove_run(&id).await, Ok(true)) {
+                self.world.violate(format!("{id} has ended and cannot be removed"));
+            }
+        }
+        for StoredRun { id, .. } in self.world.all() {
+            if !kept.iter().any(|kept| format!("{id}/").starts_with(kept)) {
+                self.world.violate(format!("{id} is left of a run that was removed"));
+            }
+        }
+    }
+
     fn told(&self) -> Vec<String> {
         let mut told: Vec<String> = self.plans.iter().flat_map(Plan::told).collect();
         told.push(format!("{:?}", self.settings));
@@ -706,6 +741,7 @@ pub(super) fn play(seed: u64) -> Played {
         case.check_loads();
         case.check_journals();
         case.check_same().await;
+        case.check_removals().await;
         let (reached, violations) = {
             let state = case.world.state();
             (state.reached.clone(), state.violations.clone())

@@ -27,6 +27,8 @@ pub(super) struct Plan {
     pub(super) manners: BTreeMap<String, Manner>,
     /// The events that may be sent.
     pub(super) externals: Vec<String>,
+    /// The stop event that may be sent, if there is one.
+    pub(super) closes: Option<String>,
     /// How long a run may be active.
     pub(super) timeout: Option<Duration>,
 }
@@ -99,6 +101,8 @@ pub(super) enum Asks {
     IsLong(u32),
     /// No, one time in eight.
     Mostly,
+    /// Nothing but an error, one time in eight, until it is mended.
+    MostlyAtAll,
 }
 
 impl Plan {
@@ -134,11 +138,16 @@ impl Plan {
                 steps: Vec::new(),
                 manners: BTreeMap::new(),
                 externals: Vec::new(),
+                closes: None,
                 timeout: None,
             },
         };
         if weaver.one_in(8) {
             weaver.plan.timeout = Some(SECOND * weaver.rng.u32(30..300));
+        }
+        if weaver.one_in(4) {
+            let closes = weaver.event(Roles::NONE.stop().external());
+            weaver.plan.closes = Some(closes);
         }
         let blocks = if place == 0 { weaver.rng.u32(2..6) } else { weaver.rng.u32(1..3) };
         let last = weaver.chain("Begin".into(), blocks, 0);
@@ -310,7 +319,7 @@ impl Weaver<'_> {
             _ => {
                 let mut step = self.step(from);
                 if self.one_in(3) {
-                    step.manner.asks = Asks::Mostly;
+                    step.manner.asks = if self.one_in(4) { Asks::MostlyAtAll } else { Asks::Mostly };
                     let precondition = PreconditionDef::new(self.named("p")).input(InputDef::one(from));
                     step.def = step.def.precondition(precondition);
                 }

@@ -190,6 +190,8 @@ impl Steps for Work {
             Asks::Nothing => true,
             Asks::IsLong(count) => number == u64::from(count),
             Asks::Mostly => self.ledger.is_mended() || number % 8 != 3,
+            Asks::MostlyAtAll if self.ledger.is_mended() || number % 8 != 3 => true,
+            Asks::MostlyAtAll => return Err(StepError::permanent("nobody knows")),
         })
     }
 }
