@@ -193,7 +193,7 @@ impl Undone {
 // S86
 #[test]
 fn unfinished_clean_up_steps_are_counted_and_a_redrive_of_them_ends_no_run_again() {
-    measure(async |_, bank, mut measured| {
+    measure_stored(async |_, bank, mut measured| {
         let builder = Engine::builder().workflow(Undone(Arc::clone(&bank))).store(MemoryStore::default());
         let engine = builder.build().unwrap();
         let run = engine.start::<Undone>(Begin(1)).await.unwrap();

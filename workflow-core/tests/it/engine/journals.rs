@@ -281,7 +281,7 @@ async fn a_run_that_another_engine_writes_stops_without_effect() {
     };
     store.append(run.id(), stored.end, Write { records: vec![foreign], run: stored.run }).await.unwrap();
     let before = journal(&store, run.id()).await;
-    assert!(matches!(run.send(Alpha(1)).await, Err(SendError::Ended { status: RunStatus::Failed, .. })));
+    assert!(matches!(run.send(Alpha(1)).await, Err(SendError::Stopped { .. })));
     assert!(matches!(run.outcome().await, Err(RunError::Conflict { .. })));
     assert_eq!(journal(&store, run.id()).await, before);
     assert_eq!(run.report().await.unwrap().log.len(), 1);

@@ -457,7 +457,8 @@ async fn a_refused_start_and_a_look_at_an_ended_run_have_no_span() {
         assert!(matches!(refused, StartError::DuplicateRun { .. }), "{refused:?}");
         assert!(engine.attach::<Fails>("r").await.unwrap().outcome().await.is_err());
     }
-    assert!(stored(Changed, &store).attach::<Changed>("r").await.is_err());
+    let changed = stored(Changed, &store).attach::<Changed>("r").await.unwrap();
+    assert!(changed.outcome().await.is_err());
     drop((run, engine));
     everyone_else().await;
     expect![[r#"
