@@ -45,6 +45,7 @@ mod engine_parts;
 mod contexts;
 mod drive;
 mod driver;
+mod earlier_tables;
 mod ending;
 mod execute;
 mod executor;

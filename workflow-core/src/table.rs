@@ -56,7 +56,7 @@ pub use shape::{
 };
 
 pub(crate) use edges::{Edges, EventForm};
-pub(crate) use keys::{KeyHistory, KeyParts};
+pub(crate) use keys::{KeyHistory, KeyParts, slots_of};
 pub(crate) use lists::Lists;
 pub(crate) use mask::Mask;
 pub(crate) use names::Names;

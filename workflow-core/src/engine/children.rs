@@ -156,11 +156,23 @@ impl Inner {
         let joining = shared.parent_link().map(ParentLink::enter).transpose()?;
         let registered = Registered::new(self, &shared)?;
         let unbegun = Unbegun::new(Arc::clone(&shared));
-        let task = self.ending.enter().ok_or(StartError::ShutDown)?;
-        if let Some(link) = &shared.parent_link() {
-            let child = link.child(shared.id.clone(), Arc::clone(&host.table.name));
-            link.join(child, &shared)?;
-        }
+        let joined = || {
+            let task = self.ending.enter().ok_or(StartError::ShutDown)?;
+            if let Some(link) = &shared.parent_link() {
+                let child = link.child(shared.id.clone(), Arc::clone(&host.table.name));
+                link.join(child, &shared)?;
+            }
+            Ok(task)
+        };
+        let task = match joined() {
+            Ok(task) => task,
+            Err(error) => {
+                // First, as where a start is refused.
+                drop(registered);
+                unbegun.refuse(&error);
+                return Err(error);
+            }
+        };
         drop(joining);
         drop(unbegun.begins());
         let journal = journal(&shared);

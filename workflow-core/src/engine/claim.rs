@@ -68,9 +68,11 @@ impl ClaimMemory {
         term > self.kept.load(Ordering::Acquire).max(1)
     }
 
-    /// Notes that every driven run was asked in this term.
+    /// Notes that every driven run was asked in this term. Another engine may have the parent of a child that no longer is
+    /// here, because its parent was unloaded in its pause.
     pub(super) fn note_kept(&self, term: u64) {
         self.kept.fetch_max(term, Ordering::AcqRel);
+        self.has_lost.store(true, Ordering::Release);
     }
 
     /// Notes how a run ended here. The next search resumes one that the store did not let continue, or leaves it to the

@@ -24,7 +24,7 @@ use super::config_sources::FromSources;
 use super::first_record::Beginning;
 use super::load::ends_with_run_ended;
 use super::owner::{Availability, LOOKUPS, SeenEnds};
-use super::queued::reader_of;
+use super::queued::{is_output_readable, reader_of};
 use crate::config::ConfigError;
 use crate::id::RunId;
 use crate::outcome::{ResumeError, StartError};
@@ -170,7 +170,9 @@ impl Inner {
         };
         let shared = beginning.restores(shared);
         let has_ended = ends_with_run_ended(&records);
-        let host = if has_ended { reader_of(&host, &records) } else { host };
+        // Without its output the parent could not go on by a program that reads it.
+        let is_readable = has_ended && is_output_readable(&host, &records);
+        let host = if is_readable { reader_of(&host, &records) } else { host };
         let NewChild { mut run, shared, registered, _task } = self.register_child(host, shared, |_| None)?;
         let store = self.journals.store().ok().cloned();
         let gate = if has_ended { None } else { self.gate(&mut run) };

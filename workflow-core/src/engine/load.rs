@@ -243,15 +243,19 @@ impl Inner {
         if let Some(Owner::Elsewhere(engine)) = owners.and_then(|mut owners| owners.pop()) {
             return Err(ResumeError::Elsewhere { run: child.clone(), engine });
         }
-        if self.runs.has(&parent) {
-            return Ok(());
+        let driven = match self.runs.driven(&parent) {
+            None if self.runs.has(&parent) => return Ok(()),
+            None => match Box::pin(self.find(&parent, None)).await? {
+                Loaded::Resumed(run) | Loaded::Here(run) => run,
+                _ => return Ok(()),
+            },
+            Some(run) => run,
+        };
+        // Another engine may be faster with the parent.
+        match lease.wait(driven.status.begun()).await {
+            Some(true) => Ok(()),
+            _ => Err(ResumeError::Contended { run: child.clone() }),
         }
-        // As deep as children nest.
-        if let Loaded::Resumed(parent) = Box::pin(self.find(&parent, None)).await? {
-            // Another engine may be faster.
-            lease.wait(parent.status.begun()).await;
-        }
-        Ok(())
     }
 
     /// Finds a run in this engine or in the store. `end` is the position where the journal of an open run has to end. A run

@@ -73,14 +73,16 @@ impl Inner {
         Orphans { journals: &self.journals, runs: &self.runs, resumes: self }
     }
 
-    /// Cancels a run that this engine does not drive, or that detaches, if an execution of `parent` began it and waited for it:
-    /// one before `before`, if that is given. Returns the run, which ends in a task of its own.
+    /// Cancels a run that this engine does not drive, or that detaches, or that was taken up too late for its parent, if an
+    /// execution of `parent` began it and waited for it: one before `before`, if that is given. Returns the run, which ends in a
+    /// task of its own.
     pub(super) async fn cancel_orphan(
         self: &Arc<Self>,
         id: &RunId,
         parent: &RunId,
         before: Option<ExecutionId>,
     ) -> Result<Option<Arc<RunShared>>, ResumeError> {
+        let is_before = |names: &ParentRun| before.is_none_or(|first| names.execution < first);
         let _loading = loop {
             let loading = self.runs.lock(id).await.map_err(ResumeError::Store)?;
             match self.runs.driven(id) {
@@ -89,6 +91,17 @@ impl Inner {
                 Some(leaves) if leaves.is_to_detach() => {
                     drop(loading);
                     leaves.ended().await;
+                }
+                // It was taken up for a caller when the parent took no child any more.
+                Some(alone) if !alone.has_parent_here() => {
+                    let awaiting = self.journals.awaiting_parent(id).await?;
+                    let is_asked_for = awaiting.is_some_and(|awaiting| awaiting == *parent);
+                    let names = alone.parent().filter(|names| is_asked_for && is_before(names));
+                    let reason = names.map(|names| names.cancel_reason(true));
+                    return Ok(reason.map(|reason| {
+                        alone.note_cancel(&reason);
+                        alone
+                    }));
                 }
                 Some(_) => return Ok(None),
             }
@@ -102,7 +115,6 @@ impl Inner {
         }
         let beginning = Beginning::of(id, &records)?;
         let is_asked_for = beginning.is_awaited_by(parent);
-        let is_before = |names: &ParentRun| before.is_none_or(|first| names.execution < first);
         let Some(names) = beginning.parent.filter(|names| is_asked_for && is_before(names)) else {
             return Ok(None);
         };

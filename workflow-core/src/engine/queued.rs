@@ -8,7 +8,7 @@ use super::first_record::Beginning;
 use super::load::{Loaded, ends_with_run_ended};
 use crate::config::{ConfigError, SourceLayer, layered};
 use crate::error::{UnfitJson, UnfitValue};
-use crate::id::RunId;
+use crate::id::{RunId, RunStatus};
 use crate::outcome::{ResumeError, StartError};
 use crate::run::{Entrance, Host, RunLayer, failed, is_queued};
 use crate::store::{Position, Record, RecordedEvent, StoreError};
@@ -110,6 +110,22 @@ fn start_event(records: &[Record]) -> Option<&RecordedEvent> {
         Record::EventLogged { event, .. } => Some(event),
         _ => None,
     })
+}
+
+/// Whether the host's types read the output of a run, if it has completed.
+pub(super) fn is_output_readable(host: &Host, records: &[Record]) -> bool {
+    if !matches!(records.last(), Some(Record::RunEnded { status: RunStatus::Completed, .. })) {
+        return true;
+    }
+    let mut events = records.iter().rev().filter_map(|record| match record {
+        Record::EventLogged { event, .. } => Some(event),
+        _ => None,
+    });
+    let is_read = |event: &RecordedEvent| {
+        let index = host.table.event_named(event.name())?;
+        (host.table.event(index).roles.is_stop() && host.read(event, index, None).is_ok()).then_some(())
+    };
+    events.next().and_then(is_read).is_some()
 }
 
 /// The host to read the journal of a run that has ended with. It has the last table of the journal, so that a later table

@@ -14,6 +14,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
+use super::earlier_tables::EarlierTables;
 use super::host::Host;
 use super::state::{Contradiction, Replay, RunState};
 use crate::id::Seq;
@@ -91,7 +92,7 @@ impl ReplayCheck {
 
     fn recall(&mut self, records: &[Record]) {
         if let Some(replay) = &mut self.replay {
-            replay.recall(records);
+            replay.recall(records, &EarlierTables::of(&self.host.table, records));
         }
     }
 
@@ -179,7 +180,7 @@ impl ReplayCheck {
             let records = &self.records[..len];
             let state = RunState::new(&self.host.table, SchedulerLimits::NONE);
             let mut replay = Replay::new(Arc::clone(&self.host), state, self.began_at);
-            replay.recall(records);
+            replay.recall(records, &EarlierTables::of(&self.host.table, records));
             if let Err(contradiction) = replay.take(records) {
                 self.fail(&contradiction, records);
             }

@@ -14,26 +14,26 @@
 //! idempotency keys changed       an open execution of the step that may have begun
 //! ```
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use rustc_hash::FxHashSet;
-
-use super::Host;
-use super::queued::is_queued;
-use super::state::{BegunBefore, Replay, RunState};
+use super::earlier_tables::EarlierTables;
 use crate::id::{ExecutionId, ScopeId};
 use crate::outcome::Incompatibility;
-use crate::scheduler::{Cause, SchedulerLimits};
-use crate::store::{JOURNAL_FORMAT, Position, Record, RecordedEvent};
-use crate::table::{DependencyTable, KeyHistory, StepShape, TableDifference, TableShape};
+use crate::scheduler::Cause;
+use crate::store::{Position, Record, RecordedEvent};
+use crate::table::{DependencyTable, KeyHistory, TableDifference};
 
 /// Compares the table of the last process with the present one. If it is the same, costs one comparison of
 /// fingerprints.
 ///
 /// # Errors
 /// The changes that the journal contradicts, or an unreadable table in the journal.
-pub(super) fn check(table: &DependencyTable, records: &[Record]) -> Result<(), Incompatibility> {
+pub(super) fn check(
+    table: &DependencyTable,
+    records: &[Record],
+    earlier: &EarlierTables,
+) -> Result<(), Incompatibility> {
     let tables = records.iter().enumerate().rev();
     let mut tables = tables.filter_map(|(place, record)| Some((place, record.table()?)));
     let Some((place, written)) = tables.next() else { return Ok(()) };
@@ -51,13 +51,8 @@ pub(super) fn check(table: &DependencyTable, records: &[Record]) -> Result<(), I
         return Ok(());
     }
     let mut facts = JournalFacts::by(records);
-    let asks = |difference: &TableDifference| {
-        use TableDifference::{KeysChanged, OnEndChanged, StepRemoved};
-        matches!(difference, KeysChanged { .. } | OnEndChanged { .. } | StepRemoved { .. })
-    };
-    if differences.iter().any(asks) && !is_queued(records) && !has_ended(records) {
-        facts.begun =
-            begun(&shape, records).unwrap_or_default().into_iter().map(|begun| begun.step).collect();
+    facts.begun = earlier.begun_steps().map(Arc::clone).collect();
+    if !facts.begun.is_empty() {
         facts.rekeyed = rekeyed(table, records);
     }
     differences.retain(|difference| facts.contradict(difference));
@@ -84,9 +79,9 @@ struct JournalFacts<'a> {
     most: HashMap<&'a str, usize>,
     /// Steps of which the last clean-up is not complete.
     cleans_up: HashSet<&'a str>,
-    /// Steps with an open execution that may have begun: a service may know its key. Set if a difference asks for it.
+    /// Steps with an open execution that may have begun: a service may know its key.
     begun: HashSet<Arc<str>>,
-    /// Steps whose executions have other idempotency keys by the present table. Set likewise.
+    /// Steps whose executions have other idempotency keys by the present table. Set if one may have begun.
     rekeyed: HashSet<Arc<str>>,
 }
 
@@ -197,80 +192,10 @@ impl<'a> JournalFacts<'a> {
     }
 }
 
-fn has_ended(records: &[Record]) -> bool {
-    matches!(records.last(), Some(Record::RunEnded { .. }))
-}
-
 /// The steps whose keys change with this table.
 fn rekeyed(table: &DependencyTable, records: &[Record]) -> HashSet<Arc<str>> {
     let tables: Vec<_> = records.iter().filter_map(Record::table_with_keys).collect();
     KeyHistory::of(&tables).continue_with(&table.shape(), true).into_iter().collect()
-}
-
-/// An open execution of which an attempt may have begun.
-struct Begun {
-    step: Arc<str>,
-    scope: ScopeId,
-    /// Its positions in its idempotency key.
-    positions: String,
-}
-
-/// The open executions of which an attempt may have begun; `None` if the table does not fit the journal. Replays the journal
-/// with the table that it was written by.
-fn begun(written: &TableShape, records: &[Record]) -> Option<Vec<Begun>> {
-    let (first, last) = (records.first()?.at(), records.last()?.at());
-    let host = Arc::new(Host::of_table(Arc::new(DependencyTable::from_shape(written).ok()?)));
-    let state = RunState::new(&host.table, SchedulerLimits::NONE);
-    let mut replay = Replay::new(Arc::clone(&host), state, first);
-    replay.recall(records);
-    replay.take(records).ok()?;
-    // The next process finds the attempts that the last one may have begun.
-    let (format, table, stable_keys, configs, at) = (JOURNAL_FORMAT, None, false, BTreeMap::new(), last);
-    replay.take(&[Record::RunResumed { format, table, stable_keys, configs, at }]).ok()?;
-    let state = replay.finish().state;
-    let running = state.trace.running().into_iter();
-    let begun = running.filter(|id| state.lives.of(*id).may_have_begun || state.trace.attempt(*id) > 1);
-    let begun = begun.filter_map(|id| state.start_of(id)).map(|start| Begun {
-        step: Arc::clone(&host.table.step(start.step).name),
-        scope: start.scope,
-        positions: state.positions(&start),
-    });
-    Some(begun.collect())
-}
-
-/// The executions that may have begun under an earlier table in which their steps were different, so that the present one
-/// may not have them open yet (S53, S69). Costs a replay for each earlier table with such a step.
-pub(super) fn begun_before(table: &DependencyTable, records: &[Record]) -> FxHashSet<BegunBefore> {
-    let mut found = FxHashSet::default();
-    let present = table.recorded();
-    let tables = records.iter().enumerate().filter_map(|(place, record)| Some((place, record.table()?)));
-    let mut tables = tables.peekable();
-    while let Some((_, written)) = tables.next() {
-        let until = tables.peek().map_or(records.len(), |(place, _)| *place);
-        if written.fingerprint() == present.fingerprint()
-            || has_ended(records)
-            || is_queued(&records[..until])
-        {
-            continue;
-        }
-        let Ok(shape) = written.shape() else { continue };
-        let is = table.shape();
-        let differs = |step: &&StepShape| is.step(&step.name).is_some_and(|is| is != *step);
-        let changed: HashSet<Arc<str>> =
-            shape.steps.iter().filter(differs).map(|step| Arc::clone(&step.name)).collect();
-        if changed.is_empty() {
-            continue;
-        }
-        for begun in begun(&shape, &records[..until]).unwrap_or_default() {
-            let Some(step) = table.step_named(&begun.step).filter(|_| changed.contains(&begun.step)) else {
-                continue;
-            };
-            let positions =
-                is.step(&begun.step).is_some_and(|is| is.key.is_none()).then_some(begun.positions);
-            found.insert((step, begun.scope, positions));
-        }
-    }
-    found
 }
 
 /// The item type of a fan-out, from the name of its gather event.

@@ -106,7 +106,7 @@ impl AnyRun {
             RunMessage::Unpause => run.unpause().await,
         };
         // A run that stops here leaves a message unanswered before it says whether its journal is open.
-        if matches!(result, Err(SendError::Ended { .. })) {
+        if matches!(result, Err(SendError::Ended { .. } | SendError::Stopped { .. })) {
             self.shared.finished().await;
         }
         result

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use super::clock::RunClock;
 use super::drive::Run;
 use super::driver::Driver;
+use super::earlier_tables::EarlierTables;
 use super::journal::Journal;
 use super::state::{Contradiction, RecordedChild, Replay, Replayed, RunState};
 use super::unload::Registration;
@@ -82,7 +83,8 @@ impl Run {
     /// If the workflow's table is incompatible with the journal, or a record contradicts those before it.
     pub(crate) fn resume(&mut self, records: &[Record]) -> Result<Derived, Incompatibility> {
         let Driver { host, committer, .. } = &mut self.driver;
-        compatibility::check(&host.table, records)?;
+        let earlier = EarlierTables::of(&host.table, records);
+        compatibility::check(&host.table, records, &earlier)?;
         if let Some(Record::RunStarted { at, .. }) = records.first() {
             committer.clock = RunClock::resume(committer.shared.common.clock.clone(), *at);
         }
@@ -91,13 +93,13 @@ impl Run {
         // Limits bound what begins from here on, and do not change what the journal means.
         let state = RunState::new(&host.table, SchedulerLimits::NONE);
         let mut replay = Replay::new(Arc::clone(host), state, committer.clock.began_at);
-        replay.recall(records);
+        replay.recall(records, &earlier);
         replay
             .take(records)
             .map_err(|Contradiction { position, what }| Incompatibility::Journal { position, what })?;
         let Replayed { state, retries, derived } = replay.finish();
         *committer.state = state;
-        committer.state.lives.set_begun_before(compatibility::begun_before(&host.table, records));
+        committer.state.know_begun(&earlier);
         // One that has ended keeps the limit at which it did.
         if committer.state.end().is_none() {
             committer.state.limit(limits);

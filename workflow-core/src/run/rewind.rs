@@ -35,6 +35,7 @@ use super::admission::{Admission, TurnStage};
 use super::before_attempt::ErrorOf;
 use super::commit::{CommitReply, Committer};
 use super::driver::{Driver, why_not_open};
+use super::earlier_tables::EarlierTables;
 use super::executor::Executor;
 use super::host::Host;
 use super::journal::ReadBack;
@@ -183,7 +184,7 @@ impl Driver {
 fn replayed(host: &Arc<Host>, began_at: SystemTime, live: &RunState, records: &[Record]) -> Option<Replayed> {
     let state = RunState::new(&host.table, SchedulerLimits::NONE);
     let mut replay = Replay::new(Arc::clone(host), state, began_at);
-    replay.recall(records);
+    replay.recall(records, &EarlierTables::of(&host.table, records));
     replay.use_errors_of(live);
     replay.take(records).ok()?;
     Some(replay.finish())

@@ -107,6 +107,11 @@ impl RunShared {
         self.extras.as_ref()?.link.as_ref()
     }
 
+    /// Whether a parent that is driven here has the run among its children.
+    pub(crate) fn has_parent_here(&self) -> bool {
+        self.parent_link().is_some() || self.signals.reattached().is_some()
+    }
+
     pub(crate) fn run_context(self: &Arc<Self>) -> RunContext {
         RunContext::new(self.id.clone(), self.contexts.of(self))
     }

@@ -63,9 +63,15 @@ pub(crate) async fn begun(
 #[cold]
 pub(crate) fn end_unbegun(run: &RunShared, refused: Option<&StartError>) {
     run.signals.mailbox.discard();
-    let error = match refused {
-        Some(StartError::Store(source)) => RunError::Store { source: source.clone() },
-        _ => RunError::Detached,
+    let source = match refused {
+        Some(StartError::Store(source)) => source.clone(),
+        Some(error) => StoreError::unavailable(error.clone()),
+        None => StoreError::unavailable(StartDropped),
     };
-    end_unloaded(run, error);
+    end_unloaded(run, RunError::Store { source });
 }
+
+/// The caller has dropped the start of a run.
+#[derive(Debug, thiserror::Error)]
+#[error("its start was dropped")]
+struct StartDropped;

@@ -88,8 +88,8 @@ pub(super) use timers::{DueEvent, TimerQueue};
 pub(super) use trace::{Trace, TraceEntry, TraceState};
 
 use failures::Failures;
-pub(in crate::run) use lives::BegunBefore;
 use lives::Lives;
+pub(in crate::run) use lives::{BegunAs, BegunBefore};
 use rare::RareState;
 
 /// The state of a run at one position of its journal.

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::{DependencyTable, InputShape, RecordedTable, StepIndex, StepShape, TableShape};
+use super::{DependencyTable, InputShape, RecordedTable, StepIndex, StepRow, StepShape, TableShape};
 use crate::spec::InputKind;
 
 /// The inputs that make the keys of each step, after the tables so far.
@@ -71,8 +71,7 @@ impl KeyHistory {
         let rows = table.steps().iter().enumerate();
         let parts = rows.filter_map(|(row, step)| {
             let keys = self.0.get(&step.name).filter(|keys| !keys.is_plain())?;
-            let inputs = step.inputs.iter().enumerate().filter(|(_, input)| input.kind.takes_events());
-            let slots: Vec<usize> = inputs.map(|(slot, _)| slot).collect();
+            let slots = slots_with_events(step);
             let slot = |(_, place): &(InputShape, usize)| slots.get(*place).copied();
             let parts = keys.parts.iter().map(|part| part.iter().filter_map(slot).collect());
             Some((StepIndex::at(row), KeyParts(parts.collect())))
@@ -130,6 +129,19 @@ impl StepKeys {
 /// Whether the keys of a step are the same after a change of its inputs.
 pub(super) fn stay(was: &StepShape, is: &StepShape) -> bool {
     StepKeys::of(was).follow(is)
+}
+
+/// The slot that each former input has now which makes keys, in the order of the former ones.
+pub(crate) fn slots_of(was: &StepShape, is: &StepShape, row: &StepRow) -> Vec<Option<usize>> {
+    let slots = slots_with_events(row);
+    let mut left: Vec<(usize, &InputShape)> = active(is).collect();
+    let found = matched(active(was).map(|(_, input)| input), &mut left);
+    found.into_iter().map(|found| found.and_then(|(_, place)| slots.get(place).copied())).collect()
+}
+
+fn slots_with_events(row: &StepRow) -> Vec<usize> {
+    let inputs = row.inputs.iter().enumerate().filter(|(_, input)| input.kind.takes_events());
+    inputs.map(|(slot, _)| slot).collect()
 }
 
 /// The inputs whose events make keys, with their places.

@@ -21,7 +21,9 @@ impl RunState {
         self.trace.inherit(&later.trace);
         self.active = later.active;
         self.lives.inherit_begun_before(&later.lives);
-        later.lives.lost().for_each(|execution| self.lives.lose(execution));
+        // Of those that this state does not have, the numbers may go to others.
+        let lost = later.lives.lost().filter(|execution| self.scheduler.is_running(*execution));
+        lost.collect::<Vec<_>>().into_iter().for_each(|execution| self.lives.lose(execution));
         self.position = end;
         self.effects.postpone(end);
     }

@@ -10,7 +10,9 @@
 //! starts in the same order. So a key never changes, and no two are the same.
 
 use super::RunState;
+use super::lives::{BegunAs, BegunBefore};
 use crate::input::{Bound, SlotValue, binding_text};
+use crate::run::earlier_tables::EarlierTables;
 use crate::scheduler::ExecutionStart;
 
 impl RunState {
@@ -44,12 +46,35 @@ impl RunState {
 
     /// The positions of an execution in its idempotency key, as those are written.
     pub(in crate::run) fn positions(&self, start: &ExecutionStart) -> String {
-        self.key_positions(start).unwrap_or_else(|| {
-            let row = self.table().step(start.step);
-            let slots = self.log.slots_of(row, start);
-            let active = slots.iter().zip(&row.inputs).filter(|(_, input)| !input.is_passive());
-            binding_text(&active.filter_map(|(slot, _)| Bound::of(slot)).collect::<Vec<_>>())
-        })
+        self.key_positions(start).unwrap_or_else(|| self.positions_of_inputs(start).join("."))
+    }
+
+    /// The positions that each input of an execution bound, of those that make keys.
+    pub(in crate::run) fn positions_of_inputs(&self, start: &ExecutionStart) -> Vec<String> {
+        let row = self.table().step(start.step);
+        let slots = self.log.slots_of(row, start);
+        let active = slots.iter().zip(&row.inputs).filter(|(_, input)| !input.is_passive());
+        active.filter_map(|(slot, _)| Some(binding_text(&[Bound::of(slot)?]))).collect()
+    }
+
+    /// Notes the executions that may have begun under earlier tables, of which this one may have some open.
+    pub(in crate::run) fn know_begun(&mut self, earlier: &EarlierTables) {
+        let redrives = self.lives.redrives().iter().filter(|redrive| !redrive.clean_up).count();
+        let begun = earlier.begun(self.table(), redrives);
+        if begun.is_empty() {
+            return;
+        }
+        self.lives.set_begun_before(begun);
+        for execution in self.trace.running() {
+            if let Some(start) = self.start_of(execution) {
+                self.has_run_before(&start);
+            }
+        }
+        self.change_effects(|state, begins| {
+            let execution = begins.execution();
+            let again = execution.is_some_and(|execution| state.lives.of(execution).may_have_begun);
+            Some(if again { begins.again() } else { begins })
+        });
     }
 
     /// Whether an attempt of an execution that is about to begin may have begun before: in an earlier life, or under a table
@@ -60,13 +85,24 @@ impl RunState {
         if self.lives.of(start.execution).may_have_begun {
             return true;
         }
-        let Some(begun) = self.lives.begun_before() else { return false };
-        let has = |positions| begun.contains(&(start.step, start.scope, positions));
-        if !has(None) && !has(Some(self.positions(start))) {
+        let of_step = |begun: &&BegunBefore| (begun.step, begun.scope) == (start.step, start.scope);
+        let mut begun = self.lives.begun_before().iter().filter(of_step);
+        if !begun.any(|begun| self.is_begun_as(&begun.by, start)) {
             return false;
         }
         self.lives.lose(start.execution);
         true
+    }
+
+    fn is_begun_as(&self, by: &BegunAs, start: &ExecutionStart) -> bool {
+        match by {
+            BegunAs::Key(positions) => self.positions(start) == *positions,
+            BegunAs::Inputs(inputs) => {
+                let slots = self.log.slots_of(self.table().step(start.step), start);
+                let text = |slot: usize| Some(binding_text(&[Bound::of(slots.get(slot)?)?]));
+                inputs.iter().all(|(slot, known)| text(*slot).is_some_and(|text| text == *known))
+            }
+        }
     }
 
     /// The executions of the same step and scope that the scheduler started before.

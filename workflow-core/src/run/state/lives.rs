@@ -59,12 +59,25 @@ struct EarlierTables {
     /// The parts of idempotency keys, of steps that had other inputs.
     keys: FxHashMap<StepIndex, KeyParts>,
     /// The open executions of steps that were different, which may have begun. One with the same key may do so again.
-    begun: FxHashSet<BegunBefore>,
+    begun: Vec<BegunBefore>,
 }
 
-/// An execution that may have begun when its step was different: the step, the scope and the positions of its key. `None` for
-/// any, of a step whose keys a method makes.
-pub(in crate::run) type BegunBefore = (StepIndex, ScopeId, Option<String>);
+/// An execution that may have begun when its step was different.
+#[derive(Debug, Clone)]
+pub(in crate::run) struct BegunBefore {
+    pub(in crate::run) step: StepIndex,
+    pub(in crate::run) scope: ScopeId,
+    pub(in crate::run) by: BegunAs,
+}
+
+/// How to find an execution again whose step has changed.
+#[derive(Debug, Clone)]
+pub(in crate::run) enum BegunAs {
+    /// By its positions in its key.
+    Key(String),
+    /// By the positions of the inputs that its step still has, of one whose keys a method makes: slots, and what they bound.
+    Inputs(Vec<(usize, String)>),
+}
 
 /// The executions that were open before a batch, for the drops that follow from it.
 #[derive(Debug, Default)]
@@ -148,7 +161,7 @@ impl Lives {
     }
 
     /// Sets the executions that may have begun when their steps were different.
-    pub(in crate::run) fn set_begun_before(&mut self, begun: FxHashSet<BegunBefore>) {
+    pub(super) fn set_begun_before(&mut self, begun: Vec<BegunBefore>) {
         if !begun.is_empty() {
             self.0.get_or_insert_default().tables.get_or_insert_default().begun = begun;
         }
@@ -156,12 +169,13 @@ impl Lives {
 
     /// Takes over those executions from the later state of the same run.
     pub(super) fn inherit_begun_before(&mut self, later: &Self) {
-        self.set_begun_before(later.begun_before().cloned().unwrap_or_default());
+        self.set_begun_before(later.begun_before().to_vec());
     }
 
-    /// The executions that may have begun when their steps were different, if any.
-    pub(super) fn begun_before(&self) -> Option<&FxHashSet<BegunBefore>> {
-        self.0.as_ref()?.tables.as_ref().map(|tables| &tables.begun).filter(|begun| !begun.is_empty())
+    /// The executions that may have begun when their steps were different.
+    pub(super) fn begun_before(&self) -> &[BegunBefore] {
+        let tables = self.0.as_ref().and_then(|known| known.tables.as_ref());
+        tables.map_or(&[], |tables| &tables.begun)
     }
 
     /// Whether earlier lives or tables of the run leave anything behind.

@@ -39,6 +39,7 @@ use crate::event::AnyEvent;
 use crate::id::{ExecutionId, RunStatus, ScopeId, Seq};
 use crate::retry::{FailedAttempt, NotRetried};
 use crate::run::Host;
+use crate::run::earlier_tables::EarlierTables;
 use crate::scheduler::{CandidateId, Cause, EvaluationKey, SchedulerLimits, TimerEntry};
 use crate::store::{Position, Record, RecordedEvent};
 use crate::table::{DependencyTable, EventIndex, RecordedTable, StepIndex};
@@ -122,14 +123,17 @@ impl Replay {
         }
     }
 
-    /// Gives the scheduler the execution numbers of the records. An earlier version may have numbered
+    /// Gives the scheduler the execution numbers of the records, and of earlier tables. An earlier version may have numbered
     /// executions in another order. Must come before [`take`](Self::take), since a number is given when an execution is
     /// created, and the record that names it comes later.
-    pub(crate) fn recall(&mut self, records: &[Record]) {
+    pub(in crate::run) fn recall(&mut self, records: &[Record], earlier: &EarlierTables) {
         // A damaged journal with high numbers takes no memory: the bound is what so many records could lead to.
         let told = records.len().saturating_mul(self.host.table.steps.len().saturating_add(1)) as u64;
         let most = told.saturating_add(SchedulerLimits::default().executions);
-        self.state.scheduler.reserve_numbers(numbers(&self.host.table, records), most);
+        let table = &self.host.table;
+        let known: Vec<_> = numbers(table, records).collect();
+        let named = known.iter().map(|(_, execution)| *execution).collect();
+        self.state.scheduler.reserve_numbers(known.into_iter().chain(earlier.numbers(table, &named)), most);
     }
 
     /// Takes the errors of executions from the live state of the same run, because a record has only their

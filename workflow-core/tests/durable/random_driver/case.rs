@@ -699,7 +699,8 @@ impl Case {
             let below = format!("{run}/");
             open.iter().any(|open| open.id == *run || open.id.as_str().starts_with(&below))
         };
-        let roots: Vec<_> = self.world.all().into_iter().filter(|stored| !stored.id.as_str().contains('/')).collect();
+        let roots: Vec<_> =
+            self.world.all().into_iter().filter(|stored| !stored.id.as_str().contains('/')).collect();
         let mut kept = Vec::new();
         for StoredRun { id, .. } in roots {
             if is_above(&id) {
