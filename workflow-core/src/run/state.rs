@@ -738,6 +738,7 @@ impl RunState {
         };
         let unbegun = self.effects.iter().filter_map(first).collect();
         self.begin_life(now, &unbegun);
+        self.mark_begun();
         // From here on the journal has the present table.
         self.lives.written_under(FxHashMap::default());
         self.effects.postpone(end);

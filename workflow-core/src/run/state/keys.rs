@@ -57,18 +57,19 @@ impl RunState {
         active.filter_map(|(slot, _)| Some(binding_text(&[Bound::of(slot)?]))).collect()
     }
 
-    /// Notes the executions that may have begun under earlier tables, of which this one may have some open.
+    /// Notes the executions that may have begun under earlier tables.
     pub(in crate::run) fn know_begun(&mut self, earlier: &EarlierTables) {
         let redrives = self.lives.redrives().iter().filter(|redrive| !redrive.clean_up).count();
-        let begun = earlier.begun(self.table(), redrives);
-        if begun.is_empty() {
+        self.lives.set_begun_before(earlier.begun(self.table(), redrives));
+    }
+
+    /// A life begins, in which these executions may be open.
+    pub(super) fn mark_begun(&mut self) {
+        if self.lives.begun_before().is_empty() {
             return;
         }
-        self.lives.set_begun_before(begun);
-        for execution in self.trace.running() {
-            if let Some(start) = self.start_of(execution) {
-                self.has_run_before(&start);
-            }
+        for start in self.trace.running().into_iter().filter_map(|id| self.start_of(id)).collect::<Vec<_>>() {
+            self.has_run_before(&start);
         }
         self.change_effects(|state, begins| {
             let execution = begins.execution();

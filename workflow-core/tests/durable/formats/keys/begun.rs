@@ -55,6 +55,45 @@ versions! {
             Done(begin.0)
         }
     }
+    once_filed {
+        #[step] async fn file(&self, _begin: &Begin) {}
+        #[step(at_most_once)] async fn pay(&self, begin: &Begin, info: &RunInfo) -> Done {
+            self.0.charge(info).await;
+            Done(begin.0)
+        }
+    }
+    once_beside {
+        #[step] async fn audit(&self, begin: &Begin) -> Part { Part(begin.0) }
+        #[step(at_most_once)] async fn pay(&self, begin: &Begin, info: &RunInfo) -> Done {
+            self.0.charge(info).await;
+            Done(begin.0)
+        }
+    }
+    once_behind {
+        #[step] async fn file(&self, _begin: &Begin) {}
+        #[step] async fn audit(&self, begin: &Begin) -> Part { Part(begin.0) }
+        #[step(at_most_once)] async fn pay(&self, begin: &Begin, _part: &Part, info: &RunInfo) -> Done {
+            self.0.charge(info).await;
+            Done(begin.0)
+        }
+    }
+    hangs_in_the_audit {
+        #[step] async fn audit(&self, begin: &Begin) -> Part {
+            std::future::pending::<()>().await;
+            Part(begin.0)
+        }
+        #[step] async fn pay(&self, begin: &Begin, _part: &Part, info: &RunInfo) -> Done {
+            self.0.charge(info).await;
+            Done(begin.0)
+        }
+    }
+    renamed_behind {
+        #[step] async fn audit(&self, begin: &Begin) -> Part { Part(begin.0) }
+        #[step] async fn debit(&self, begin: &Begin, _part: &Part, info: &RunInfo) -> Done {
+            self.0.charge(info).await;
+            Done(begin.0)
+        }
+    }
     keyed {
         #[step(key = payment)] async fn pay(&self, begin: &Begin, info: &RunInfo) -> Done {
             self.0.note(info.may_have_begun());
@@ -101,6 +140,102 @@ fn an_effect_of_a_changed_step_that_may_have_been_made_is_in_doubt() {
         assert!(matches!(&error, RunError::StepFailed { class: ErrorClass::InDoubt, .. }), "{error}");
     });
     assert_eq!(world.keys(), Vec::<String>::new());
+}
+
+/// A process that shuts down while the bank does not answer.
+fn shut_down_in_the_payment<W: Workflow>(shop: impl FnOnce(World) -> W) -> World {
+    let world = World::default();
+    world.killed(shop(world.clone()), async |engine| {
+        sleep(Duration::from_secs(1)).await;
+        engine.shut_down(Duration::ZERO).await;
+    });
+    assert_eq!(world.keys().len(), 1);
+    world
+}
+
+fn is_in_doubt<W: Workflow>(world: &World, workflow: W) {
+    world.killed(workflow, async |engine| {
+        let error = engine.attach_any("r").await.unwrap().outcome_any().await.unwrap_err();
+        assert!(matches!(&error, RunError::StepFailed { class: ErrorClass::InDoubt, step, .. } if **step == *"pay"));
+    });
+    assert_eq!(world.keys(), Vec::<String>::new());
+}
+
+// S39, S53, S69: the journal names the dropped attempt by its number in the table before.
+#[test]
+fn an_effect_that_a_shut_down_cut_off_is_in_doubt_whatever_the_next_table_numbers() {
+    let world = shut_down_in_the_payment(once::Shop);
+    is_in_doubt(&world, once_filed::Shop(world.open()));
+    let world = shut_down_in_the_payment(once_beside::Shop);
+    is_in_doubt(&world, once_behind::Shop(world.open()));
+}
+
+// S39, S41
+#[test]
+fn a_step_that_may_have_begun_two_tables_ago_is_not_left_out() {
+    let world = killed_in_the_payment(plain::Shop);
+    world.hangs(hangs_in_the_audit::Shop(world.clone()));
+    let refused = world.refusal(renamed_behind::Shop(world.open()));
+    assert_eq!(refused, [TableDifference::StepRemoved { step: "pay".into() }]);
+    world.ends(audited_first::Shop(world.open()));
+    assert_eq!((world.noted(), world.keys()), (vec![false, true], vec!["r/0/pay/1".to_owned()]));
+}
+
+/// Pays for each note, under keys of its own.
+mod each {
+    use super::*;
+
+    versions! {
+        first {
+            #[step(at_most_once, key = payment, on_error = "continue")]
+            async fn pay(&self, note: &Note, info: &RunInfo) { self.0.charge(info).await; self.0.note(note.0 == 2); }
+            #[step] async fn end(&self, _begin: &Begin, part: &Part) -> Done { Done(part.0) }
+            #[step] async fn stop(&self, note: &Note) -> Option<Part> { (note.0 == 9).then_some(Part(1)) }
+            fn payment(note: &Note) -> u32 { note.0 }
+        }
+        second {
+            #[step(at_most_once, key = payment, on_error = "continue", concurrency = 2)]
+            async fn pay(&self, note: &Note, info: &RunInfo) { self.0.charge(info).await; self.0.note(note.0 == 2); }
+            #[step] async fn end(&self, _begin: &Begin, part: &Part) -> Done { Done(part.0) }
+            #[step] async fn stop(&self, note: &Note) -> Option<Part> { (note.0 == 9).then_some(Part(1)) }
+            fn payment(note: &Note) -> u32 { note.0 }
+        }
+        third {
+            #[step(at_most_once, key = payment, on_error = "continue")]
+            async fn pay(&self, _begin: &Begin, note: &Note, info: &RunInfo) {
+                self.0.charge(info).await;
+                self.0.note(note.0 == 2);
+            }
+            #[step] async fn end(&self, _begin: &Begin, part: &Part) -> Done { Done(part.0) }
+            #[step] async fn stop(&self, note: &Note) -> Option<Part> { (note.0 == 9).then_some(Part(1)) }
+            fn payment(note: &Note) -> u32 { note.0 }
+        }
+    }
+
+    fn pays_for_the_second_note_alone<W: Workflow<Output = Done>>(changed: impl FnOnce(World) -> W) {
+        let world = World::default();
+        world.killed(first::Shop(world.clone()), async |engine| {
+            engine.attach::<first::Shop>("r").await.unwrap().send(Note(1)).await.unwrap();
+            sleep(Duration::from_secs(1)).await;
+        });
+        assert_eq!(world.keys(), ["r/0/pay/=1"]);
+        world.killed(changed(world.open()), async |engine| {
+            let run = engine.attach::<W>("r").await.unwrap();
+            for note in [2, 9] {
+                run.any().send(Note(note)).await.unwrap();
+                run.settled().await;
+            }
+            assert_eq!(run.outcome().await.unwrap(), Done(1));
+        });
+        assert_eq!(world.keys()[0], "r/0/pay/=2");
+    }
+
+    // S53, S84
+    #[test]
+    fn only_the_execution_that_may_have_begun_is_in_doubt() {
+        pays_for_the_second_note_alone(second::Shop);
+        pays_for_the_second_note_alone(third::Shop);
+    }
 }
 
 // S39
