@@ -184,27 +184,30 @@ async fn a_lost_parent_that_only_waits_lets_its_children_go_once_its_engine_has_
 // S40, S61, S66: its engine has it no more, and the parent could not go on where it was taken up.
 #[tokio::test(start_paused = true)]
 async fn a_child_that_left_with_the_pause_of_its_parent_is_let_go_after_a_lapse_of_the_lease() {
-    let (engines, second) = (Engines::new(), Duration::from_secs(1));
+    let (engines, second, child) = (Engines::new(), Duration::from_secs(1), "p/delegate-x1.1");
     let one = engines.builder(engines.works("one")).lease(LEASE).clock(VirtualClock::new());
     let one = one.unload_waiting_after(second).build().unwrap();
     let (other, store) = (engines.engine("other"), &engines.store);
     other.resume_open_runs().await.unwrap();
     sleep(LEASE).await;
-    let parent = start::<Delegates>(&one, "p").await;
+    let parent = start::<Awaits>(&one, "p").await;
     sleep(second).await;
     parent.pause(Pause::Now).await.unwrap();
-    sleep(3 * second).await;
-    assert_eq!(store.owner(CHILD).await.as_ref(), Some(one.id()));
+    a_while().await;
+    assert_eq!((store.owner(child).await.as_ref(), one.running().len()), (Some(one.id()), 1));
     store.refuse(Some(&one));
     store.pass(LEASE);
     sleep(LEASE).await;
     assert_eq!(store.owner("p").await.as_ref(), Some(other.id()));
     store.refuse(None);
     a_while().await;
-    other.attach::<Delegates>("p").await.unwrap().unpause().await.unwrap();
-    a_while().await;
-    let finished = tokio::time::timeout(20 * LEASE, finish(&other)).await;
-    assert_eq!(finished.expect("the parent gets its child").unwrap(), Done(2));
+    other.attach::<Awaits>("p").await.unwrap().unpause().await.unwrap();
+    for _ in 0..5 {
+        a_while().await;
+    }
+    let child = other.attach::<Works>(child).await.expect("its engine has let it go");
+    child.send(Note(1)).await.unwrap();
+    assert_eq!(other.attach::<Awaits>("p").await.unwrap().outcome().await.unwrap(), Done(2));
 }
 
 /// Sends the children of the parent what they wait for, and waits for the parent.

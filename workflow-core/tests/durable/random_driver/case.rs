@@ -341,11 +341,9 @@ impl Case {
                 });
             }
             _ => {
-                self.acts_on(
-                    run,
-                    "a cancel",
-                    |run| async move { Answer::of_send(run.cancel("not needed").await) },
-                )
+                self.acts_on(run, "a cancel", |run| async move {
+                    Answer::of_send(run.cancel("not needed").await)
+                });
             }
         }
     }

@@ -34,7 +34,7 @@ versions! {
             self.0.charge(info).await;
             Done(begin.0)
         }
-        #[precondition] async fn may_pay(&self) -> bool { true }
+        #[precondition] fn may_pay(&self) -> bool { true }
     }
     renamed {
         #[step] async fn debit(&self, begin: &Begin, info: &RunInfo) -> Done {
@@ -261,7 +261,7 @@ mod undone {
             #[step(on_end)] async fn refund(&self, _part: &Part, info: &RunInfo) { self.0.charge(info).await; }
         }
         removed {
-            #[step] async fn pay(&self, begin: &Begin) -> Part { Part(begin.0) }
+            #[step] async fn pay(&self, begin: &Begin) -> Part { self.0.note(true); Part(begin.0) }
             #[step] async fn ship(&self, _part: &Part) -> Result<Done, StepError> { Ok(Done(1)) }
         }
         renamed {
