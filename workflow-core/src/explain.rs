@@ -156,7 +156,8 @@ pub struct FailedStep {
     pub branches: Vec<Cited>,
 }
 
-/// A type that can arrive from outside: an external event that a step takes, or the reply to an open request.
+/// A type that can arrive from outside: an external event that a step takes or that ends the run, or the reply to an open
+/// request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Arrival {

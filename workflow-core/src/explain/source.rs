@@ -13,7 +13,7 @@ use crate::id::{ExecutionId, RunStatus, ScopeId, Seq};
 use crate::report::{ExecutionOutcome, ExecutionTrace, LoggedEvent, RunReport, RunningAttempt, WaitsFor};
 use crate::scheduler::{End, Scheduler, Verdict};
 use crate::spec::InputKind;
-use crate::table::{DependencyTable, EventIndex, FanOutRow, StepIndex};
+use crate::table::{DependencyTable, EventIndex, EventRow, FanOutRow, StepIndex};
 
 /// The table, log, trace and decisions of a run.
 pub(super) struct Source<'a> {
@@ -323,7 +323,9 @@ impl<'a> Source<'a> {
         }
         let name = |event| Arc::clone(&self.table().event(event).name);
         let events = self.table().events.iter();
-        let external = events.filter(|event| event.roles.is_external() && !event.takers.is_empty());
+        // A stop event ends the run though no step takes it.
+        let has_effect = |event: &&EventRow| !event.takers.is_empty() || event.roles.is_stop();
+        let external = events.filter(|event| event.roles.is_external() && has_effect(event));
         let external = external.map(|event| Arrival { kind: InputKind::One, event: Arc::clone(&event.name) });
         let requests: BTreeSet<EventIndex> = self.scheduler.open_requests().map(|(_, event)| event).collect();
         let replies =

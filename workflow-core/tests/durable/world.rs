@@ -172,7 +172,7 @@ fn is_over(journal: &[Record], execution: ExecutionId) -> bool {
             Record::ExecutionSucceeded { execution: over, .. } => succeeded |= *over == execution,
             Record::ExecutionFailed { execution: over, .. } => failed |= *over == execution,
             Record::RunEnded { .. } => ended = true,
-            Record::RunRedriven { .. } => (failed, ended) = (false, false),
+            Record::RunRedriven { .. } | Record::CleanUpRedriven { .. } => (failed, ended) = (false, false),
             _ => {}
         }
     }
@@ -404,11 +404,11 @@ impl Alive {
         });
     }
 
-    /// The engine's process is gone. It gives nothing up.
-    pub(crate) fn dies(self) {
-        let Self { engine, line } = self;
-        line.send_replace(Line::Dead);
-        std::mem::forget((engine, line));
+    /// The engine's process is gone. It gives nothing up as long as somebody keeps the result.
+    #[must_use]
+    pub(crate) fn dies(self) -> Self {
+        self.line.send_replace(Line::Dead);
+        self
     }
 }
 

@@ -120,6 +120,8 @@ struct Case {
     clock: VirtualClock,
     is_slow: bool,
     engines: Vec<Alive>,
+    /// The engines of processes that are gone.
+    dead: Vec<Alive>,
     born: usize,
     /// The messages that are left to put into the inbox, by run.
     script: BTreeMap<RunId, Vec<(String, RunMessage)>>,
@@ -131,7 +133,7 @@ impl Case {
     fn new(seed: u64) -> Self {
         let (engines, script, put) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
         let (world, clock, is_slow) = (World::new(seed, weather(seed)), VirtualClock::new(), is_slow(seed));
-        let mut case = Self { world, clock, is_slow, engines, born: 0, script, put };
+        let mut case = Self { world, clock, is_slow, engines, dead: Vec::new(), born: 0, script, put };
         for _ in 0..2 + seed % 2 {
             case.adds_engine();
         }
@@ -229,7 +231,8 @@ impl Case {
             2 if self.born < 6 => {
                 self.world.reach("a kill");
                 let gone = self.world.draw(u32::try_from(self.engines.len()).unwrap()) as usize;
-                self.engines.remove(gone).dies();
+                let dead = self.engines.remove(gone).dies();
+                self.dead.push(dead);
                 self.adds_engine();
             }
             3 => {

@@ -143,6 +143,8 @@ fn count(journal: &[Record], id: &str) -> usize {
                 cleans_up = is_it(origin);
                 count += usize::from(cleans_up);
             }
+            // The end behind it is the one before.
+            Record::CleanUpRedriven { .. } => cleans_up = true,
             Record::RunEnded { origin, .. } => {
                 count += usize::from(is_it(origin) && !cleans_up);
                 cleans_up = false;

@@ -81,6 +81,8 @@ struct Case {
     plans: Vec<Plan>,
     settings: Settings,
     engines: Vec<Alive>,
+    /// The engines of processes that are gone, which give nothing up before the runtime is gone too.
+    dead: Vec<Alive>,
     born: usize,
     /// How many acts there were.
     count: u32,
@@ -101,6 +103,7 @@ impl Case {
             plans,
             settings,
             engines: Vec::new(),
+            dead: Vec::new(),
             born: 0,
             count: 0,
         };
@@ -442,7 +445,8 @@ impl Case {
             22 if self.born < ENGINES => {
                 self.world.reach("a kill");
                 let place = self.place();
-                self.engines.remove(place).dies();
+                let killed = self.engines.remove(place).dies();
+                self.dead.push(killed);
                 self.adds_engine();
             }
             23 if self.born < ENGINES => {
@@ -745,8 +749,8 @@ pub(super) fn play(seed: u64) -> Played {
             let state = case.world.state();
             (state.reached.clone(), state.violations.clone())
         };
-        Played { reached, violations, told: case.told() }
+        (Played { reached, violations, told: case.told() }, case)
     });
     runtime.shutdown_background();
-    played
+    played.0
 }
