@@ -129,7 +129,7 @@ pub(super) fn is_output_readable(host: &Host, records: &[Record]) -> bool {
 }
 
 /// The host to read the journal of a run that has ended with. It has the last table of the journal, so that a later table
-/// changes nothing of what the run was. Where the types of the present workflow cannot read an event, it stays JSON: so a
+/// changes no report of it. Where the types of the present workflow cannot read an event, it stays JSON: so a
 /// queued run ends whose start does not fit.
 pub(super) fn reader_of(host: &Arc<Host>, records: &[Record]) -> Arc<Host> {
     let is_readable = |event: &RecordedEvent| {

@@ -170,7 +170,7 @@ pub enum SendError {
     },
 }
 
-/// Why a run stopped here. What its store did is in the cause of an error that says that it is unavailable.
+/// Why a run stopped here. An error that says that a store is unavailable has the reason as its cause.
 fn why_stopped(error: &StoreError) -> String {
     match error {
         StoreError::Unavailable { source } => chain(&**source),

@@ -1,4 +1,4 @@
-//! What earlier tables of a run leave behind for a replay with the present one (S39, S53, S69).
+//! The traces of a run's earlier tables, for a replay with the present one (S39, S53, S69).
 //!
 //! ```text
 //! RunStarted(T1) ── a period ──▶ RunResumed(T2) ── a period ──▶ RunResumed(T3) ── a period ──▶ the present table
@@ -21,7 +21,7 @@ use crate::scheduler::{EvaluationKey, SchedulerLimits};
 use crate::store::{JOURNAL_FORMAT, Record};
 use crate::table::{DependencyTable, StepShape, TableShape, slots_of};
 
-/// What earlier tables leave behind.
+/// The traces of earlier tables.
 #[derive(Default)]
 pub(super) struct EarlierTables {
     begun: Vec<Begun>,

@@ -49,11 +49,11 @@ struct Known {
     redrives: Vec<RedriveReport>,
     /// The pause of the run (S61), also of one that ended while it was paused.
     pause: Option<PauseState>,
-    /// What earlier tables of the run leave behind, if they do.
+    /// The traces of earlier tables of the run, if there are any.
     tables: Option<Box<EarlierTables>>,
 }
 
-/// What earlier tables of a run leave behind (S39).
+/// The traces of a run's earlier tables (S39).
 #[derive(Debug, Default)]
 struct EarlierTables {
     /// The parts of idempotency keys, of steps that had other inputs.
@@ -75,7 +75,7 @@ pub(in crate::run) struct BegunBefore {
 pub(in crate::run) enum BegunAs {
     /// By its positions in its key.
     Key(String),
-    /// By the positions of the inputs that its step still has, of one whose keys a method makes: slots, and what they bound.
+    /// By the positions of the inputs that its step still has, of one whose keys a method makes: slots, and the events that they bound.
     Inputs(Vec<(usize, String)>),
 }
 

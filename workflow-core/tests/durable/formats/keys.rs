@@ -19,7 +19,7 @@ use crate::fixtures::{Begin, Done, Item, Note, Part};
 struct World {
     store: Arc<MemoryStore>,
     keys: Arc<Mutex<Vec<String>>>,
-    /// What attempts say of themselves.
+    /// The notes of attempts.
     notes: Arc<Mutex<Vec<bool>>>,
     is_open: bool,
 }

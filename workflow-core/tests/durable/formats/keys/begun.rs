@@ -34,7 +34,7 @@ versions! {
             self.0.charge(info).await;
             Done(begin.0)
         }
-        #[precondition] fn may_pay(&self) -> bool { true }
+        #[precondition] fn may_pay(&self) -> bool { self.0.is_open }
     }
     renamed {
         #[step] async fn debit(&self, begin: &Begin, info: &RunInfo) -> Done {
@@ -310,7 +310,7 @@ mod undone {
     }
 }
 
-// S39: what it was stays what it was.
+// S39: its report stays.
 #[test]
 fn a_run_that_has_ended_can_be_looked_at_after_any_change() {
     let world = World::default();
