@@ -89,6 +89,19 @@ impl HostsRuns for Inner {
         Box::pin(async move { self.orphaned_children().cancel_children_of(&parent, before).await })
     }
 
+    fn cancel_left_child(
+        self: Arc<Self>,
+        child: RunId,
+        parent: RunId,
+    ) -> BoxFuture<'static, Option<EndedChild>> {
+        Box::pin(async move {
+            // What the store does not answer now, the end of the parent asks again.
+            let left = self.cancel_orphan(&child, &parent, None).await.ok()??;
+            left.ended().await;
+            left.has_ended_for_good().then(|| EndedChild { run: child, status: left.status() })
+        })
+    }
+
     fn look_for_children(
         self: Arc<Self>,
         parent: Arc<RunShared>,

@@ -70,11 +70,6 @@ impl Journals {
         Ok(self.listed(run).await?.is_some_and(|stored| stored.run.status.is_ended()))
     }
 
-    /// Whether the run's journal ends with `RunEnded`, or the store has no journal of the run.
-    pub(super) async fn has_ended_or_is_gone(&self, run: &RunId) -> Result<bool, StoreError> {
-        Ok(self.read(run).await?.last().is_none_or(|last| matches!(last, Record::RunEnded { .. })))
-    }
-
     /// The start's layers of configuration that the workflow takes, by the names of their types, for the journal.
     pub(super) fn layers(&self, host: &Host, options: &RunOptions) -> BTreeMap<String, Value> {
         if !self.are_kept() || options.configs.is_empty() {
@@ -243,8 +238,6 @@ mod tests {
         assert!(now(journals.listed(&"a/w".into())).unwrap().is_none());
         let ended = ["a", "b", "c"].map(|run| now(journals.is_listed_as_ended(&run.into())).unwrap());
         assert_eq!(ended, [false, true, false]);
-        let over = ["a", "b", "c"].map(|run| now(journals.has_ended_or_is_gone(&run.into())).unwrap());
-        assert_eq!(over, [false, true, true]);
         assert_eq!(now(journals.read(&"b".into())).unwrap().len(), 3);
     }
 

@@ -52,11 +52,15 @@ impl<R: Resumes> Orphans<'_, R> {
     /// for long.
     pub(super) async fn cancel_among(&self, awaited: Vec<RunId>, lease: Option<&Arc<Lease>>) {
         for run in awaited {
-            let Ok(records) = self.journals.read(&run).await else { continue };
-            let Ok(Beginning { parent: Some(parent), .. }) = Beginning::of(&run, &records) else { continue };
-            let is_here = self.runs.driven(&parent.run).is_some();
-            if !is_here && self.journals.has_ended_or_is_gone(&parent.run).await.unwrap_or(false) {
-                let Ok(Some(child)) = self.resumes.cancel_child(&run, &parent.run, None).await else {
+            let Ok(Some(parent)) = self.journals.awaiting_parent(&run).await else { continue };
+            let is_here = self.runs.driven(&parent).is_some();
+            // The list says it, without a journal that may be long.
+            let has_ended = async {
+                let listed = self.journals.listed(&parent).await;
+                listed.is_ok_and(|listed| listed.is_none_or(|parent| parent.run.status.is_ended()))
+            };
+            if !is_here && has_ended.await {
+                let Ok(Some(child)) = self.resumes.cancel_child(&run, &parent, None).await else {
                     continue;
                 };
                 match lease {

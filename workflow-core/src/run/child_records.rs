@@ -1,6 +1,12 @@
 //! A run as a parent and as a child: records its children, ends after them (S31), and tells its own parent.
 
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
+
+use futures_util::future::{Either, select};
+use tokio::runtime::Handle;
 
 use super::commit::Committer;
 use super::driver::Driver;
@@ -8,8 +14,8 @@ use super::finish::Finished;
 use super::journal::Journal;
 use super::shared::RunShared;
 use super::state::Batch;
-use super::{ChildRegistry, Unrecorded};
-use crate::id::{ExecutionId, RunStatus};
+use super::{ChildRegistry, DropSignal, Unrecorded};
+use crate::id::{ExecutionId, RunId, RunStatus};
 use crate::outcome::RunError;
 use crate::scheduler::End;
 use crate::store::{Position, Record};
@@ -114,12 +120,33 @@ impl Driver {
             registry.withhold_drops(journal.end());
         }
         registry.drop_awaited(executions);
+        for (child, drop_signal) in registry.drop_unasked(executions) {
+            self.cancel_unasked(child, drop_signal);
+        }
+    }
+
+    /// Cancels a child that no attempt has asked for again, once the store has why no one will. The end of the run cancels
+    /// those that are left then.
+    #[cold]
+    fn cancel_unasked(&self, child: RunId, drop_signal: Arc<DropSignal>) {
+        let (Ok(runtime), run) = (Handle::try_current(), Arc::clone(&self.committer.shared)) else { return };
+        runtime.spawn(async move {
+            let told = poll_fn(|cx| if drop_signal.is_set(cx) { Poll::Ready(()) } else { Poll::Pending });
+            let Either::Left(_) = select(pin!(told), pin!(run.ended())).await else { return };
+            let Some(engine) = run.common.engine() else { return };
+            if let Some(ended) = engine.cancel_left_child(child, run.id.clone()).await {
+                run.child_registry().ended_elsewhere(vec![ended]);
+                run.signals.wake();
+            }
+        });
     }
 
     /// An attempt has ended. If its execution had begun again, the attempt may not have asked for all children that it had.
     #[inline]
     pub(super) fn drop_unasked_children(&self, execution: ExecutionId) {
-        if self.committer.journal.is_some() && self.committer.shared.asked_in(execution) > 0 {
+        if self.committer.journal.is_some()
+            && self.committer.shared.children.get().is_some_and(|registry| registry.has_unasked(execution))
+        {
             self.drop_children_of(&[execution]);
         }
     }

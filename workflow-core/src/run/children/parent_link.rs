@@ -43,6 +43,13 @@ pub(crate) trait HostsRuns: Any + Send + Sync {
         before: Option<ExecutionId>,
     ) -> BoxFuture<'static, Vec<EndedChild>>;
 
+    /// Cancels a child that an execution of the run waited for, and which no attempt asks for again. Returns its end.
+    fn cancel_left_child(
+        self: Arc<Self>,
+        child: RunId,
+        parent: RunId,
+    ) -> BoxFuture<'static, Option<EndedChild>>;
+
     /// Looks for these children of a run that was loaded: re-attaches those that the engine drives, and returns the ends of
     /// those that have ended, as the store lists them.
     fn look_for_children(

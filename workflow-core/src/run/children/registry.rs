@@ -52,6 +52,9 @@ struct State {
     open: usize,
     /// The indexes of awaited children that have not ended, by execution.
     awaited: BTreeSet<(ExecutionId, usize)>,
+    /// The same of those that have no run here, since no attempt has asked for them again: those of an earlier process, and of
+    /// attempts that a pause dropped. Some may have ended.
+    unasked: BTreeSet<(ExecutionId, usize)>,
     /// How many members the run's journal has.
     recorded: usize,
     /// The ends that the driver has not taken, in their order: of the members with these indexes.
@@ -87,8 +90,8 @@ impl State {
     fn take_awaited(&mut self, execution: ExecutionId) -> Vec<Arc<RunShared>> {
         let taken: Vec<_> =
             self.awaited.extract_if((execution, 0)..=(execution, usize::MAX), |_| true).collect();
-        let runs: Vec<_> =
-            taken.into_iter().filter_map(|(_, index)| self.members[index].run.take()).collect();
+        let runs: Vec<_> = taken.iter().filter_map(|(_, index)| self.members[*index].run.take()).collect();
+        self.unasked.extend(taken);
         self.open -= runs.len();
         runs
     }
@@ -215,6 +218,7 @@ impl ChildRegistry {
         let (index, has_ended, end) =
             known.map_or((index, false, None), |(known, member)| (known, member.has_ended, member.end));
         if child.awaited && !is_detached {
+            state.unasked.remove(&(child.execution, index));
             state.awaited.insert((child.execution, index));
         }
         let awaited = child.awaited;
@@ -249,6 +253,9 @@ impl ChildRegistry {
         let mut state = self.lock();
         let index = state.members.len();
         let (drop_signal, has_ended) = (Arc::default(), end.is_some());
+        if child.awaited && !has_ended {
+            state.unasked.insert((child.execution, index));
+        }
         state
             .put(index, Member { child, joined, run: None, drop_signal, is_gone: has_ended, has_ended, end });
         state.recorded = state.members.len();
@@ -352,6 +359,36 @@ impl ChildRegistry {
         // After the lock, because a woken child may end at once.
         drop(state);
         tell(dropped);
+    }
+
+    /// Whether an execution may have children that its last attempt has not asked for.
+    pub(crate) fn has_unasked(&self, execution: ExecutionId) -> bool {
+        let state = self.lock();
+        let mut unasked = state.unasked.range((execution, 0)..=(execution, usize::MAX));
+        unasked.next().is_some() || state.asking.number(execution) > 0
+    }
+
+    /// These executions were dropped or have ended, and do not begin again. Returns their children without a run here, each
+    /// with the signal that the store has the cause.
+    pub(crate) fn drop_unasked(&self, executions: &[ExecutionId]) -> Vec<(RunId, Arc<DropSignal>)> {
+        let (mut state, mut left, mut dropped) = (self.lock(), Vec::new(), Vec::new());
+        for execution in executions {
+            let State { members, unasked, asking, .. } = &mut *state;
+            let mut signals = Vec::new();
+            for (_, index) in unasked.range((*execution, 0)..=(*execution, usize::MAX)) {
+                let member = &mut members[*index];
+                if member.run.is_none() && !member.has_ended {
+                    // An attempt before may still have the last one.
+                    member.drop_signal = Arc::default();
+                    signals.push(Arc::clone(&member.drop_signal));
+                    left.push((member.child.run.clone(), Arc::clone(&member.drop_signal)));
+                }
+            }
+            dropped.extend(asking.drops((*execution, asking.number(*execution)), signals));
+        }
+        drop(state);
+        tell(dropped);
+        left
     }
 
     /// These executions begin again, because the store refused the batches that had dropped them.

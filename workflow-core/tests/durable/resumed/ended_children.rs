@@ -51,6 +51,22 @@ impl Starts {
     }
 }
 
+/// Calls a child at most once, waits for a note whatever became of it, and continues after it.
+struct Tries;
+
+#[workflow]
+impl Tries {
+    #[step(at_most_once, on_error = "continue")]
+    async fn call(&self, begin: &Begin, children: &Children) -> Result<(), RunError> {
+        children.run::<Small>(begin.clone()).await.map(drop)
+    }
+
+    #[step]
+    async fn end(&self, begin: &Begin, note: &Note) -> Done {
+        Done(begin.0 + note.0)
+    }
+}
+
 /// Fails on 0, and otherwise takes so many seconds.
 struct Small;
 
@@ -67,7 +83,7 @@ impl Small {
 }
 
 fn engine(store: &Arc<MemoryStore>, clock: &VirtualClock) -> Engine {
-    let engine = Engine::builder().workflow(Copes).workflow(Starts).workflow(Small);
+    let engine = Engine::builder().workflow(Copes).workflow(Starts).workflow(Tries).workflow(Small);
     let engine = engine.store(Arc::clone(store)).clock(clock.clone()).replay_check(true);
     engine.unload_waiting_after(SECOND).build().unwrap()
 }
@@ -271,4 +287,31 @@ async fn a_child_that_was_resumed_before_its_parent_is_followed_and_cancelled_wi
         assert_eq!(facts(&run.report_so_far().await.unwrap()).2, ends);
         assert_eq!(by_its_records(&store, run.id()).await.2, ends);
     }
+}
+
+// S31, S38: else nobody would drive or end it before the parent ends, which may wait for long.
+#[test]
+fn a_child_whose_execution_does_not_ask_for_it_again_is_cancelled_once_the_journal_says_why() {
+    let store = Arc::new(MemoryStore::default());
+    let runtime = crate::world::runtime();
+    let killed = runtime.block_on(async {
+        let engine = engine(&store, &VirtualClock::new());
+        engine.start_with::<Tries>(Begin(90), RunOptions::new().id("p")).await.unwrap();
+        sleep(SECOND).await;
+        engine
+    });
+    drop(runtime);
+    let runtime = crate::world::runtime();
+    runtime.block_on(async {
+        let engine = engine(&store, &VirtualClock::new());
+        let run = engine.attach::<Tries>("p").await.unwrap();
+        sleep(SECOND * 5).await;
+        let child = store.runs(&RunQuery::new().below("p")).await.unwrap().remove(0);
+        assert_eq!(child.run.status, RunStatus::Cancelled);
+        run.send(Note(1)).await.unwrap();
+        assert_eq!(run.outcome().await.unwrap(), Done(91));
+        assert_eq!(facts(&run.report().await.unwrap()).2, [RunStatus::Cancelled]);
+        assert_eq!(by_its_records(&store, run.id()).await.2, [RunStatus::Cancelled]);
+    });
+    drop(killed);
 }
