@@ -187,7 +187,7 @@ caught! {
     a_store_whose_retention_forgets_the_time_is_caught: RetainForgetsTheTime
         by retaining::retain_keeps_what_ended_a_short_while_ago, "what ended within the time";
     a_store_whose_retention_forgets_what_failed_is_caught: RetainForgetsWhatFailed
-        by retaining::retain_keeps_what_failed_on_demand, "in another way than by completing";
+        by retaining::retain_keeps_what_failed_on_demand, "neither completed nor was cancelled";
     a_store_whose_retention_forgets_the_workflow_is_caught: RetainForgetsTheWorkflow
         by retaining::retain_is_about_one_workflow_on_demand, "of other workflows are kept";
     a_store_that_hands_out_new_contexts_is_caught: HandsOutNewContexts
