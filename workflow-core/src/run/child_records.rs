@@ -120,6 +120,12 @@ impl Driver {
             registry.withhold_drops(journal.end());
         }
         registry.drop_awaited(executions);
+        self.cancel_all_unasked(registry, executions);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn cancel_all_unasked(&self, registry: &ChildRegistry, executions: &[ExecutionId]) {
         for (child, drop_signal) in registry.drop_unasked(executions) {
             self.cancel_unasked(child, drop_signal);
         }
@@ -144,9 +150,7 @@ impl Driver {
     /// An attempt has ended. If its execution had begun again, the attempt may not have asked for all children that it had.
     #[inline]
     pub(super) fn drop_unasked_children(&self, execution: ExecutionId) {
-        if self.committer.journal.is_some()
-            && self.committer.shared.children.get().is_some_and(|registry| registry.has_unasked(execution))
-        {
+        if self.committer.journal.is_some() && self.committer.shared.has_unasked(execution) {
             self.drop_children_of(&[execution]);
         }
     }

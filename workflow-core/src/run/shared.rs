@@ -279,6 +279,11 @@ impl RunShared {
         self.children.get().map_or(0, |registry| registry.asked_in(execution))
     }
 
+    /// Whether the execution may have children that its last attempt has not asked for.
+    pub(crate) fn has_unasked(&self, execution: ExecutionId) -> bool {
+        self.children.get().is_some_and(|registry| registry.has_unasked(execution))
+    }
+
     pub(crate) fn status(&self) -> RunStatus {
         self.status.now()
     }

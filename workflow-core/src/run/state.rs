@@ -288,8 +288,6 @@ impl RunState {
     }
 
     /// Begins the clean-up, and drops what still runs.
-    #[cold]
-    #[inline(never)]
     fn clean_up(&mut self, start: &CleanUpStart) -> Applied {
         let begun = self.may_have_begun_until(self.now);
         if !self.scheduler.begin_clean_up(Some((&start.steps, start.first))) {
@@ -635,7 +633,9 @@ impl RunState {
     /// Queues an effect. It begins once the store has the journal up to the present end.
     #[inline]
     pub(super) fn queue_effect(&mut self, begins: EffectKind) {
-        let begins = if self.lives.are_known() { self.again_if_begun(begins) } else { begins };
+        let has_run = matches!(&begins, EffectKind::Execution(start)
+            if self.lives.are_known() && self.has_run_before(start));
+        let begins = if has_run { begins.again() } else { begins };
         self.effects.push_back(Effect { after: self.position, begins });
     }
 

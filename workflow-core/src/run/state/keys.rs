@@ -9,8 +9,8 @@
 //! Invariants: an execution has as many parts as tell it from those that the scheduler started before, which a replay
 //! starts in the same order. So a key never changes, and no two are the same.
 
+use super::RunState;
 use super::lives::{BegunAs, BegunBefore};
-use super::{EffectKind, RunState};
 use crate::input::{Bound, SlotValue, binding_text};
 use crate::run::earlier_tables::EarlierTables;
 use crate::scheduler::ExecutionStart;
@@ -78,18 +78,11 @@ impl RunState {
         });
     }
 
-    /// An effect that is queued, and as another attempt if it may have begun before. By value, because an effect whose address
-    /// is taken is copied.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn again_if_begun(&mut self, begins: EffectKind) -> EffectKind {
-        let has_run = matches!(&begins, EffectKind::Execution(start) if self.has_run_before(start));
-        if has_run { begins.again() } else { begins }
-    }
-
     /// Whether an attempt of an execution may have begun before: in an earlier life, or under a table in which its step was
     /// different.
-    fn has_run_before(&mut self, start: &ExecutionStart) -> bool {
+    #[cold]
+    #[inline(never)]
+    pub(super) fn has_run_before(&mut self, start: &ExecutionStart) -> bool {
         if self.lives.of(start.execution).may_have_begun {
             return true;
         }
