@@ -69,6 +69,7 @@ mod outside;
 mod pause;
 mod pending;
 mod permits;
+mod questions;
 mod queued;
 mod recorded;
 mod recorded_outcome;

@@ -167,9 +167,8 @@ impl Inner {
         let places = self.concurrency.child_places(&shared.id, &host.table.name, lent);
         // A parent that ends waits for this, so that no id of a child outlives it.
         let joining = shared.parent_link().map(ParentLink::enter).transpose()?;
-        let registered = Registered::new(self, &shared)?;
-        let unbegun = Unbegun::new(Arc::clone(&shared));
-        let joined = || {
+        let unbegun = Unbegun::new(self, Arc::clone(&shared))?;
+        let joins = || {
             let task = self.ending.enter().ok_or(StartError::ShutDown)?;
             if let Some(link) = &shared.parent_link() {
                 let child = link.child(shared.id.clone(), Arc::clone(&host.table.name));
@@ -177,17 +176,15 @@ impl Inner {
             }
             Ok(task)
         };
-        let task = match joined() {
+        let task = match joins() {
             Ok(task) => task,
             Err(error) => {
-                // First, as where a start is refused.
-                drop(registered);
                 unbegun.refuse(&error);
                 return Err(error);
             }
         };
         drop(joining);
-        drop(unbegun.begins());
+        let (registered, shared) = unbegun.begins().ok_or(StartError::ShutDown)?;
         let journal = journal(&shared);
         let run =
             Run::new(Arc::clone(&shared), host, self.common.settings.limits, Some((places, None)), journal);

@@ -231,8 +231,8 @@ impl Inner {
         Err(self.journals.contention(id, &ends).await.unwrap_or_else(ResumeError::Store))
     }
 
-    /// Loads the run that waits for a child, before somebody who looks for the child takes it up: else the parent could not go
-    /// on where another engine took it up, and a pause of the parent would not end for the child.
+    /// Loads the run that waits for a child before a caller takes the child up. Otherwise the parent could not continue in
+    /// another engine, and a pause of the parent would not end for the child.
     async fn load_awaiting_parent(self: &Arc<Self>, child: &RunId) -> Result<(), ResumeError> {
         let Some(lease) = self.journals.lease() else { return Ok(()) };
         let Some(parent) = self.journals.awaiting_parent(child).await? else { return Ok(()) };

@@ -37,35 +37,40 @@ impl Registered {
 }
 
 /// A registered run without a task, which callers may have found by its id. If it gets none, it ends for them.
-pub(super) struct Unbegun(Option<Arc<RunShared>>);
+pub(super) struct Unbegun(Option<(Registered, Arc<RunShared>)>);
 
 impl Unbegun {
-    pub(super) fn new(run: Arc<RunShared>) -> Self {
-        Self(Some(run))
+    /// Registers the run. An error if the id has an entry.
+    pub(super) fn new(engine: &Arc<Inner>, run: Arc<RunShared>) -> Result<Self, StartError> {
+        Ok(Self(Some((Registered::new(engine, &run)?, run))))
     }
 
     pub(super) fn run(&self) -> Option<&Arc<RunShared>> {
-        self.0.as_ref()
+        self.0.as_ref().map(|(_, run)| run)
     }
 
-    /// The run gets its task.
-    pub(super) fn begins(mut self) -> Option<Arc<RunShared>> {
+    /// The run gets its task, which takes the entry over.
+    pub(super) fn begins(mut self) -> Option<(Registered, Arc<RunShared>)> {
         self.0.take()
     }
 
-    /// The start is refused for this reason. The run may exist elsewhere.
+    /// The start is refused for this reason. Callers that found the run learn it.
     pub(super) fn refuse(mut self, error: &StartError) {
-        if let Some(run) = self.0.take() {
-            end_unbegun(&run, Some(error));
+        self.end(Some(error));
+    }
+
+    fn end(&mut self, refused: Option<&StartError>) {
+        if let Some((registered, run)) = self.0.take() {
+            // First, so that the id is free once a caller learns of the end.
+            drop(registered);
+            end_unbegun(&run, refused);
         }
     }
 }
 
 impl Drop for Unbegun {
     fn drop(&mut self) {
-        if let Some(run) = &self.0 {
-            end_unbegun(run, None);
-        }
+        self.end(None);
     }
 }
 

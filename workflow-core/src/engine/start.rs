@@ -17,7 +17,7 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use super::Inner;
-use super::registration::{Registered, Unbegun};
+use super::registration::Unbegun;
 use crate::display::Forward;
 use crate::event::AnyEvent;
 use crate::id::{Origin, RunId};
@@ -122,22 +122,7 @@ pub(super) struct Prepared {
     event: AnyEvent,
     origin: Option<Arc<Origin>>,
     layers: BTreeMap<String, Value>,
-    // Dropped first, so that the id is free once somebody learns of the end.
-    registered: Registered,
-    shared: Unbegun,
-}
-
-impl Prepared {
-    fn deadline(&self) -> Option<SystemTime> {
-        self.shared.run().and_then(|run| run.deadline())
-    }
-
-    /// The start is refused. Whoever found the run learns why.
-    fn refuse(self, error: &StartError) {
-        let Self { registered, shared, .. } = self;
-        drop(registered);
-        shared.refuse(error);
-    }
+    unbegun: Unbegun,
 }
 
 impl Inner {
@@ -168,10 +153,11 @@ impl Inner {
         Ok(Begun::Later(Box::pin(async move {
             // With a store the start is complete only when the journal begins; a dropped future leaves the run running.
             let (done, written) = self.journals.are_kept().then(oneshot::channel).unzip();
-            let slot = match self.admit_before(prepared.deadline(), permit_request).await {
+            let deadline = prepared.unbegun.run().and_then(|run| run.deadline());
+            let slot = match self.admit_before(deadline, permit_request).await {
                 Ok(slot) => slot,
                 Err(error) => {
-                    prepared.refuse(&error);
+                    prepared.unbegun.refuse(&error);
                     return Err(error);
                 }
             };
@@ -198,10 +184,9 @@ impl Inner {
         let layers = self.journals.layers(&host, &options);
         let origin = options.checked_origin()?;
         let shared = Arc::new(self.shared(&host, options, None)?);
-        let registered = Registered::new(self, &shared)?;
+        let unbegun = Unbegun::new(self, Arc::clone(&shared))?;
         let permit_request = self.concurrency.permit_request(Some(&shared.id), host.id, &host.table.name);
-        let shared = Unbegun::new(shared);
-        Ok((Prepared { host, index, event, origin, layers, registered, shared }, permit_request))
+        Ok((Prepared { host, index, event, origin, layers, unbegun }, permit_request))
     }
 
     /// The same for a run that ends at its deadline, and with it the wait.
@@ -238,11 +223,11 @@ impl Inner {
         slot: Option<Slot>,
         done: Option<Written>,
     ) -> Result<(impl Future<Output = ()> + Send + use<>, Arc<RunShared>), StartError> {
-        let Prepared { host, index, event, origin, layers, shared, registered } = prepared;
+        let Prepared { host, index, event, origin, layers, unbegun } = prepared;
         // Checked once the run is registered: either the run is refused here, or shutting down finds it in the
         // registry.
         let _task = self.ending.enter().ok_or(StartError::ShutDown)?;
-        let shared = shared.begins().ok_or(StartError::ShutDown)?;
+        let (registered, shared) = unbegun.begins().ok_or(StartError::ShutDown)?;
         let journal = self.journals.begin(&shared, layers);
         let run = Run::new(Arc::clone(&shared), host, self.common.settings.limits, slot, journal);
         let driven = Driven::new(run.drive(Received { event, origin, done }, index, registered));

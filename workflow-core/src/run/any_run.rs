@@ -118,7 +118,8 @@ impl Command {
 /// programs that know the type of the workflow, and has these methods too.
 ///
 /// Clones are handles of the same run. A run does not depend on its handles: it continues after the last one is dropped.
-/// All methods can be called at any time. Their futures are `Send`; dropping one abandons the call, never the run.
+/// All methods can be called at any time. Their futures are `Send`; dropping one abandons the call, never the run. If the run
+/// stopped here and its journal is open, calls that would reach it return [`SendError::Stopped`].
 ///
 /// ```
 /// use workflow_core::prelude::*;

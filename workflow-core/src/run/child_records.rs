@@ -14,8 +14,8 @@ use super::finish::Finished;
 use super::journal::Journal;
 use super::shared::RunShared;
 use super::state::Batch;
-use super::{ChildRegistry, DropSignal, Unrecorded};
-use crate::id::{ExecutionId, RunId, RunStatus};
+use super::{ChildRegistry, Unrecorded};
+use crate::id::{ExecutionId, RunStatus};
 use crate::outcome::RunError;
 use crate::scheduler::End;
 use crate::store::{Position, Record};
@@ -120,31 +120,28 @@ impl Driver {
             registry.withhold_drops(journal.end());
         }
         registry.drop_awaited(executions);
-        self.cancel_all_unasked(registry, executions);
+        self.cancel_unasked(registry, executions);
     }
 
+    /// Cancels the children of these executions that no attempt has asked for again, once the store has why no one will. The
+    /// end of the run cancels those that are left then.
     #[cold]
     #[inline(never)]
-    fn cancel_all_unasked(&self, registry: &ChildRegistry, executions: &[ExecutionId]) {
+    fn cancel_unasked(&self, registry: &ChildRegistry, executions: &[ExecutionId]) {
         for (child, drop_signal) in registry.drop_unasked(executions) {
-            self.cancel_unasked(child, drop_signal);
+            let (Ok(runtime), run) = (Handle::try_current(), Arc::clone(&self.committer.shared)) else {
+                return;
+            };
+            runtime.spawn(async move {
+                let told = poll_fn(|cx| if drop_signal.is_set(cx) { Poll::Ready(()) } else { Poll::Pending });
+                let Either::Left(_) = select(pin!(told), pin!(run.ended())).await else { return };
+                let Some(engine) = run.common.engine() else { return };
+                if let Some(ended) = engine.cancel_left_child(child, run.id.clone()).await {
+                    run.child_registry().ended_elsewhere(vec![ended]);
+                    run.signals.wake();
+                }
+            });
         }
-    }
-
-    /// Cancels a child that no attempt has asked for again, once the store has why no one will. The end of the run cancels
-    /// those that are left then.
-    #[cold]
-    fn cancel_unasked(&self, child: RunId, drop_signal: Arc<DropSignal>) {
-        let (Ok(runtime), run) = (Handle::try_current(), Arc::clone(&self.committer.shared)) else { return };
-        runtime.spawn(async move {
-            let told = poll_fn(|cx| if drop_signal.is_set(cx) { Poll::Ready(()) } else { Poll::Pending });
-            let Either::Left(_) = select(pin!(told), pin!(run.ended())).await else { return };
-            let Some(engine) = run.common.engine() else { return };
-            if let Some(ended) = engine.cancel_left_child(child, run.id.clone()).await {
-                run.child_registry().ended_elsewhere(vec![ended]);
-                run.signals.wake();
-            }
-        });
     }
 
     /// An attempt has ended. If its execution had begun again, the attempt may not have asked for all children that it had.

@@ -81,15 +81,11 @@ impl EarlierTables {
     }
 
     fn add(&mut self, period: &Period, present: &TableShape, records: &[Record]) {
-        let own = &records[period.from..period.until];
+        let (own, records) = (&records[period.from..period.until], &records[..period.until]);
         let has_numbers = own.iter().any(|record| numbers_in(record).next().is_some());
-        if !has_numbers
-            && self.begun.is_empty()
-            && (has_nothing_open(own) || !differs(&period.table, present))
-        {
+        if !has_numbers && self.begun.is_empty() && (waits(records) || !differs(&period.table, present)) {
             return;
         }
-        let records = &records[..period.until];
         if is_queued(records) {
             return;
         }
@@ -209,14 +205,15 @@ fn numbers_in(record: &Record) -> impl Iterator<Item = ExecutionId> {
     one.iter().chain(other).copied()
 }
 
-/// Whether nothing is open behind the records of a period: the run waits, or it was detached with nothing under way.
-fn has_nothing_open(records: &[Record]) -> bool {
-    let last = records.iter().rfind(|record| !matches!(record, Record::RunKept { .. }));
-    last.is_some_and(|last| match last {
-        Record::RunWaiting { .. } => true,
+/// Whether the run waits behind these records, so that no execution is open. One that was ever paused may rest in a pause.
+fn waits(records: &[Record]) -> bool {
+    let is_idle = |record: &&Record| match record {
+        Record::RunKept { .. } => true,
         Record::RunDetached { dropped, .. } => dropped.is_empty(),
         _ => false,
-    })
+    };
+    matches!(records.iter().rfind(|record| !is_idle(record)), Some(Record::RunWaiting { .. }))
+        && !records.iter().any(|record| matches!(record, Record::RunPaused { .. }))
 }
 
 /// Whether executions of a step of the first table may begin later by the second one, or not at all.

@@ -162,23 +162,21 @@ mod on {
             }
         }
 
-        /// Counts the end of the run, if it had begun and the end is new, and its unfinished clean-up steps. `None`: it stops
-        /// here without an end.
-        pub(crate) fn ended(
-            &mut self,
-            status: Option<(RunStatus, bool)>,
-            incomplete: impl FnOnce() -> Vec<Arc<str>>,
-            took: Duration,
-        ) {
+        /// Counts the unfinished clean-up steps of a run that has ended, if it had begun.
+        pub(crate) fn left_unfinished(&self, steps: impl FnOnce() -> Vec<Arc<str>>) {
+            if self.level.is_none() {
+                return;
+            }
+            for step in steps() {
+                let step = Label::new("step", SharedString::from_shared(step));
+                counter!(INCOMPLETE, vec![of(&self.workflow), step]).increment(1);
+            }
+        }
+
+        /// Counts the end of the run, if it had begun. `None`: it stops here without an end, or its end was counted before.
+        pub(crate) fn ended(&mut self, status: Option<RunStatus>, took: Duration) {
             self.queue(0);
-            if let (Some(_), Some((status, is_new))) = (self.level.take(), status) {
-                for step in incomplete() {
-                    let step = Label::new("step", SharedString::from_shared(step));
-                    counter!(INCOMPLETE, vec![of(&self.workflow), step]).increment(1);
-                }
-                if !is_new {
-                    return;
-                }
+            if let (Some(_), Some(status)) = (self.level.take(), status) {
                 let labels = vec![of(&self.workflow), Label::new("status", status.to_string())];
                 counter!(ENDED, labels.clone()).increment(1);
                 histogram!(RUN_DURATION, labels).record(took);
@@ -264,13 +262,9 @@ mod off {
 
         pub(crate) fn queue(&mut self, _: usize) {}
 
-        pub(crate) fn ended(
-            &mut self,
-            _: Option<(RunStatus, bool)>,
-            _: impl FnOnce() -> Vec<Arc<str>>,
-            _: Duration,
-        ) {
-        }
+        pub(crate) fn left_unfinished(&self, _: impl FnOnce() -> Vec<Arc<str>>) {}
+
+        pub(crate) fn ended(&mut self, _: Option<RunStatus>, _: Duration) {}
     }
 
     #[derive(Debug)]

@@ -244,7 +244,10 @@ impl Telemetry {
         let is_new = !kept.is_some_and(super::view::EndedState::only_cleaned_up);
         let error = finished.outcome.as_ref().err().filter(|_| is_new || !incomplete().is_empty());
         self.spans.close(status, error);
-        self.meter.ended(status.map(|status| (status, is_new)), incomplete, now);
+        if status.is_some() {
+            self.meter.left_unfinished(incomplete);
+        }
+        self.meter.ended(status.filter(|_| is_new), now);
     }
 }
 

@@ -26,6 +26,7 @@ use crate::store::Position;
 
 mod ends;
 mod reports;
+mod unasked;
 
 pub(crate) use ends::Unrecorded;
 
@@ -359,36 +360,6 @@ impl ChildRegistry {
         // After the lock, because a woken child may end at once.
         drop(state);
         tell(dropped);
-    }
-
-    /// Whether an execution may have children that its last attempt has not asked for.
-    pub(crate) fn has_unasked(&self, execution: ExecutionId) -> bool {
-        let state = self.lock();
-        let mut unasked = state.unasked.range((execution, 0)..=(execution, usize::MAX));
-        unasked.next().is_some() || state.asking.number(execution) > 0
-    }
-
-    /// These executions were dropped or have ended, and do not begin again. Returns their children without a run here, each
-    /// with the signal that the store has the cause.
-    pub(crate) fn drop_unasked(&self, executions: &[ExecutionId]) -> Vec<(RunId, Arc<DropSignal>)> {
-        let (mut state, mut left, mut dropped) = (self.lock(), Vec::new(), Vec::new());
-        for execution in executions {
-            let State { members, unasked, asking, .. } = &mut *state;
-            let mut signals = Vec::new();
-            for (_, index) in unasked.range((*execution, 0)..=(*execution, usize::MAX)) {
-                let member = &mut members[*index];
-                if member.run.is_none() && !member.has_ended {
-                    // An attempt before may still have the last one.
-                    member.drop_signal = Arc::default();
-                    signals.push(Arc::clone(&member.drop_signal));
-                    left.push((member.child.run.clone(), Arc::clone(&member.drop_signal)));
-                }
-            }
-            dropped.extend(asking.drops((*execution, asking.number(*execution)), signals));
-        }
-        drop(state);
-        tell(dropped);
-        left
     }
 
     /// These executions begin again, because the store refused the batches that had dropped them.

@@ -16,8 +16,7 @@
 //! applies `Succeeded` with `Returned::Event`.
 
 use std::sync::Arc;
-use std::time::Duration;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use rustc_hash::FxHashSet;
 

@@ -51,7 +51,7 @@ impl Starts {
     }
 }
 
-/// Calls a child at most once, waits for a note whatever became of it, and continues after it.
+/// Calls a child at most once, which may fail, and waits for a note.
 struct Tries;
 
 #[workflow]

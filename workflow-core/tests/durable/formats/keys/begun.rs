@@ -1,6 +1,7 @@
 //! A change of a step, or its removal, under a run whose last process may have begun the step (S39, S53, S69).
 
-use workflow_core::{ErrorClass, RecordedRun};
+use workflow_core::store::WaitingFor;
+use workflow_core::{ErrorClass, RecordedRun, Retries, RetryPolicy};
 
 use super::*;
 
@@ -10,6 +11,10 @@ fn killed_in_the_payment<W: Workflow>(shop: impl FnOnce(World) -> W) -> World {
     world.hangs(shop(world.clone()));
     assert_eq!(world.keys().len(), 1);
     world
+}
+
+fn later() -> RetryPolicy {
+    RetryPolicy::none().on(ErrorClass::Transient, Retries::fixed(3, Duration::from_hours(1)))
 }
 
 versions! {
@@ -94,6 +99,12 @@ versions! {
             Done(begin.0)
         }
     }
+    retried {
+        #[step(retry = later())] async fn pay(&self, _begin: &Begin, info: &RunInfo) -> Result<Done, StepError> {
+            self.0.open().charge(info).await;
+            Err(StepError::transient("busy"))
+        }
+    }
     keyed {
         #[step(key = payment)] async fn pay(&self, begin: &Begin, info: &RunInfo) -> Done {
             self.0.note(info.may_have_begun());
@@ -168,6 +179,39 @@ fn an_effect_that_a_shut_down_cut_off_is_in_doubt_whatever_the_next_table_number
     is_in_doubt(&world, once_filed::Shop(world.open()));
     let world = shut_down_in_the_payment(once_beside::Shop);
     is_in_doubt(&world, once_behind::Shop(world.open()));
+}
+
+// S61, S69: nothing runs behind the wait of a pause, and an attempt may have begun before it.
+#[test]
+fn an_effect_that_may_have_been_made_before_a_pause_is_in_doubt() {
+    let mut world = killed_in_the_payment(once::Shop);
+    world.rewrite(|records| {
+        let at = VirtualClock::beginning() + Duration::from_mins(1);
+        let (table, configs) = (None, [].into());
+        records.push(Record::RunResumed { format: 1, table, stable_keys: false, configs, at });
+        let (by_parent, running, dropped, origin) = (false, Vec::new(), Vec::new(), None);
+        records.push(Record::RunPaused { by_parent, running, dropped, origin, at });
+        records.push(Record::RunWaiting { waits_for: WaitingFor::default(), at });
+    });
+    world.killed(once_audited::Shop(world.open()), async |engine| {
+        let run = engine.attach::<once_audited::Shop>("r").await.unwrap();
+        run.unpause().await.unwrap();
+        let error = run.outcome().await.unwrap_err();
+        assert!(matches!(error, RunError::StepFailed { class: ErrorClass::InDoubt, .. }), "{error}");
+    });
+    assert_eq!(world.keys(), Vec::<String>::new());
+}
+
+// S39, S84: a service knows the key of the attempt that failed.
+#[test]
+fn a_run_is_refused_other_keys_for_a_step_that_waits_for_a_retry() {
+    let world = World::default();
+    world.killed(retried::Shop(world.clone()), async |engine| {
+        sleep(Duration::from_secs(1)).await;
+        engine.shut_down(Duration::ZERO).await;
+    });
+    assert_eq!(world.keys(), ["r/0/pay/1"]);
+    assert_eq!(world.refusal(keyed::Shop(world.open())), [rekeyed("pay")]);
 }
 
 // S39, S41
