@@ -315,6 +315,7 @@ impl<T, F: Future<Output = Result<T, StepError>> + Unpin> Guarded<F> {
 
 impl<F> Guarded<F> {
     /// Drops the future. A panic in that drop is discarded.
+    #[inline]
     fn discard(&mut self) {
         if let Some(future) = self.0.take() {
             discard(future);
@@ -323,6 +324,7 @@ impl<F> Guarded<F> {
 }
 
 impl<F> Drop for Guarded<F> {
+    #[inline]
     fn drop(&mut self) {
         self.discard();
     }

@@ -289,6 +289,7 @@ impl Executions {
 
     /// Runs a new execution and returns it, or queues it behind others of its step. A new execution never passes
     /// one that waits, even if there is room: executions of a step start in the order of their creation (S21).
+    #[inline]
     pub(super) fn admit(&mut self, start: ExecutionStart, table: &DependencyTable) -> Option<ExecutionStart> {
         if self.totals[start.step.get()].waiting.is_none() && self.has_room(start.step, table) {
             self.run(&start);

@@ -519,6 +519,7 @@ impl Scopes {
 
     /// The next branch to look at, and whether no work is left in it.
     /// The scope may have closed or got new work since it was queued, so the caller checks.
+    #[inline]
     pub(super) fn next_to_settle(&mut self) -> Option<(ScopeId, bool)> {
         let Reverse(id) = self.settling.pop()?;
         Some((id, self.get(id).is_some_and(|scope| scope.pending == 0)))

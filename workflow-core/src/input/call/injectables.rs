@@ -233,6 +233,7 @@ impl CallContext {
 
 impl Drop for Frame {
     /// Ends an attempt that was not committed: ends its children and retracts what it displayed (S25).
+    #[inline]
     fn drop(&mut self) {
         if let Some(taken) = self.taken.get() {
             taken.end(&self.context);
