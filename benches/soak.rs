@@ -2,8 +2,9 @@
 //!
 //! Orders are packed in parallel, wait for a person until the engine has unloaded them, are charged by a bank that
 //! often fails, shipped by child runs, and some are cancelled and cleaned up. Ended runs are removed on a schedule. Prints
-//! a line each minute: memory of the process, bytes of the file, orders a second, and the time from a reply to the end
-//! of its order. Memory, file and times have to stay level. Panics if an order is charged twice or not at all.
+//! a line each minute: heap in use, memory of the process, bytes of the file, orders a second, and the time from a reply
+//! to the end of its order. Heap, file and times have to stay level; the memory of the process is more than the heap by
+//! what the allocator keeps. Panics if an order is charged twice or not at all.
 
 use std::collections::VecDeque;
 use std::error::Error;
@@ -13,12 +14,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use futures::future::join_all;
+use peak_alloc::PeakAlloc;
 use tokio::runtime::Runtime;
 use tokio::sync::Mutex;
 use workflow_core::prelude::*;
 use workflow_core::store::Retention;
 use workflow_core::{ErrorClass, Retries, RetryPolicy, RunHandle, RunOptions, RunStatus};
 use workflow_redb::RedbStore;
+
+#[global_allocator]
+static HEAP: PeakAlloc = PeakAlloc;
 
 /// How many callers start orders and answer for people at the same time.
 const CALLERS: usize = 32;
@@ -204,7 +209,7 @@ impl Load {
 
     #[expect(clippy::print_stdout, reason = "it is asked for them")]
     async fn watch(&self, minutes: u64, file: &Path) -> Result<(), Box<dyn Error>> {
-        println!("minute  memory MiB  file MiB  orders/s  reply to end ms: median, 99 of 100");
+        println!("minute  heap MiB  memory MiB  file MiB  orders/s  reply to end ms: median, 99 of 100");
         let mut before = 0;
         for minute in 1..=minutes {
             tokio::time::sleep(Duration::from_mins(1)).await;
@@ -215,7 +220,8 @@ impl Load {
             };
             let orders = self.completed.load(Ordering::Relaxed);
             println!(
-                "{minute:6}  {:10}  {:8}  {:8}  {:.2}, {:.2}",
+                "{minute:6}  {:8}  {:10}  {:8}  {:8}  {:.2}, {:.2}",
+                HEAP.current_usage() >> 20,
                 resident() >> 20,
                 std::fs::metadata(file)?.len() >> 20,
                 (orders - before) / 60,
