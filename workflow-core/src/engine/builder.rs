@@ -248,7 +248,8 @@ impl EngineBuilder {
     /// [`resume_open_runs`](Engine::resume_open_runs) does. An engine that only stands by calls that function once to
     /// take its lease. It claims nothing before the lease is one duration old, and only as many runs as its limits have free
     /// permits, as [`claim_orphans`](Engine::claim_orphans) says. The engine claims its own runs too that it stopped driving because its store was
-    /// unavailable, and never runs of engines without leases.
+    /// unavailable, and never runs of engines without leases. It logs a warning for each run that it could not resume; one that
+    /// its workflow does not fit is logged once, until somebody writes to that run.
     ///
     /// An engine that could not renew its lease in time begins no execution and evaluates no precondition until it
     /// holds a lease again; executions in flight continue. With the next renewal each run that the engine drives writes one

@@ -18,6 +18,7 @@ use tokio::sync::oneshot;
 
 use super::Inner;
 use super::registration::Unbegun;
+use super::resume::Resumed;
 use crate::display::Forward;
 use crate::event::AnyEvent;
 use crate::id::{Origin, RunId};
@@ -285,12 +286,28 @@ impl Inner {
                     // A claim looks for the parents of children among the engine's runs.
                     inner.keep_runs().await;
                     // The next renewal claims what this one could not.
-                    let _ = inner.claim_orphans().await;
+                    log_unclaimed(&inner.claim_orphans().await);
                 });
                 ControlFlow::Continue(Some(Box::pin(claims) as BoxFuture<'static, ()>))
             }
         };
         lease.hold(claims).await
+    }
+}
+
+/// Logs what a claim that nobody called could not do. A run that does not fit is not read again, so it is logged once.
+fn log_unclaimed(claimed: &Result<Resumed, StoreError>) {
+    let error = match claimed {
+        Ok(claimed) => {
+            for (run, error) in &claimed.refused {
+                tracing::warn!(%run, %error, "a run whose engine is gone could not be resumed");
+            }
+            claimed.error.as_ref()
+        }
+        Err(error) => Some(error),
+    };
+    if let Some(error) = error {
+        tracing::warn!(%error, "the runs of engines that are gone could not be looked for");
     }
 }
 

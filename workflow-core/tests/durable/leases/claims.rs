@@ -1,5 +1,6 @@
 //! Runs of engines that are gone.
 
+use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 use workflow_core::observe::{Observation, Observed, Observer};
 
 use super::*;
@@ -222,6 +223,59 @@ fn an_orphan_of_an_unhosted_workflow_stays_unchanged() {
         assert!(engine.running().is_empty());
         assert_eq!(engines.store.resumed("r").await, 0);
     });
+    drop(dead);
+}
+
+/// Another release of `Works`, without the step that the runs of the first one have executed.
+struct Shortened;
+
+#[workflow(name = "Works")]
+impl Shortened {
+    #[step]
+    async fn finish(&self, begin: &Begin, note: &Note) -> Done {
+        Done(begin.0 + note.0)
+    }
+}
+
+/// The warnings of a program.
+#[derive(Debug, Clone, Default)]
+struct Warnings(Arc<Mutex<Vec<String>>>);
+
+impl<S: tracing::Subscriber> Layer<S> for Warnings {
+    fn on_event(&self, event: &tracing::Event<'_>, _: Context<'_, S>) {
+        if *event.metadata().level() == tracing::Level::WARN {
+            let mut fields = Vec::new();
+            event.record(&mut |field: &tracing::field::Field, value: &dyn std::fmt::Debug| {
+                fields.push(format!("{field} = {value:?}"));
+            });
+            self.0.lock().unwrap().push(fields.join(", "));
+        }
+    }
+}
+
+// S40
+#[test]
+fn an_orphan_that_does_not_fit_is_logged_once_with_the_reason() {
+    let engines = Engines::new();
+    let dead = engines.killed(engines.works("dead"), |engine| async move {
+        start::<Works>(&engine, "r").await.settled().await;
+    });
+    let warnings = Warnings::default();
+    let _subscribed = tracing::subscriber::set_default(tracing_subscriber::registry().with(warnings.clone()));
+    runtime().block_on(async {
+        let engine = Engine::builder().workflow(Shortened).store(engines.store.clone()).lease(LEASE).build();
+        let engine = engine.unwrap();
+        assert_eq!(engine.resume_open_runs().await.unwrap().elsewhere, ["r".into()]);
+        for _ in 0..3 {
+            engines.store.pass(LEASE);
+            a_while().await;
+        }
+        assert!(engine.running().is_empty());
+    });
+    let warnings = warnings.0.lock().unwrap().clone();
+    assert_eq!(warnings.len(), 1, "{warnings:#?}");
+    assert!(warnings[0].contains("a run whose engine is gone could not be resumed, run = r, error = "));
+    assert!(warnings[0].contains("`prepare`"), "{}", warnings[0]);
     drop(dead);
 }
 
