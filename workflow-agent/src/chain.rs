@@ -79,8 +79,12 @@ async fn exchange(engine: &Engine, run: &RunId, parent: &RunId) -> Result<Arc<Ex
     Ok(exchange)
 }
 
-/// The report of a run: its own, or without a store, in which an ended run is gone, the one that its parent has.
-async fn report(engine: &Engine, run: &RunId, parent: &RunId) -> Result<Arc<RunReport>, StepError> {
+/// The report of a run that has answered: its own, or without a store, in which an ended run is gone, the one that its parent has.
+pub(crate) async fn report(
+    engine: &Engine,
+    run: &RunId,
+    parent: &RunId,
+) -> Result<Arc<RunReport>, StepError> {
     let found = match engine.find(run) {
         Some(found) => found,
         None => match engine.attach_any(run.clone()).await {

@@ -1,5 +1,6 @@
 //! Agents as the nodes of graphs. `task` makes prompts of tasks, `progress` is what a node's runs leave for its next one,
-//! `conversation` what they leave for further nodes, `question` asks models, and `people` finds open requests.
+//! `calls` reads the calls of a run, `conversation` is what runs leave for further nodes, `question` asks models, and `people`
+//! finds open requests.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,9 +11,10 @@ use serde_json::{Value, json};
 use workflow_core::{ErrorClass, RunError, RunOptions, StartError};
 use workflow_graph::{
     AgentExecutor, AgentResult, AgentStatus, AgentTask, Choice, NodeContext, NodeError,
-    Prompt as GraphPrompt, Question, ToolCall,
+    Prompt as GraphPrompt, Question,
 };
 
+mod calls;
 mod conversation;
 mod people;
 mod progress;
@@ -30,8 +32,8 @@ use crate::agent::{Agent, Outcome, Prompt};
 /// ([`HostAgents::agent`](crate::HostAgents::agent)): a node's task is a child run of its agent, so a crash repeats neither a
 /// turn that is in the journal nor a call of a tool that has a result. Cloning copies pointers.
 ///
-/// A node waits while its run waits for people. [`GraphRun::settled`](workflow_graph::GraphRun::settled) does not return then:
-/// watch the display of the run, and answer [`approvals`](Self::approvals) and [`questions`](Self::questions).
+/// A node waits while its run waits for people. [`GraphRun::settled`](workflow_graph::GraphRun::settled) returns then, and
+/// [`approvals`](Self::approvals) and [`questions`](Self::questions) have what to answer.
 ///
 /// | in the document | here |
 /// |---|---|
@@ -42,7 +44,8 @@ use crate::agent::{Agent, Outcome, Prompt};
 /// | `skills` | the texts of [`skill`](Self::skill), at the end of the task |
 /// | `ensure.retries` | the failed checks are the next message of the same conversation, in a run of its own |
 /// | `called` | the calls that ran without an error, those before a retry included |
-/// | `decide`, judges, `guidance: auto` | one call of the agent's model, without its tools and its identity |
+/// | `calls` of a result | the calls of the agent that ended, with the arguments that they ran with and the text that the model saw; those of its sub-agents, and of a run that stopped, are none. Viewers of the graph's run are shown them once the agent has answered |
+/// | `decide`, judges, `guidance: auto` | one call of the agent's model, without its tools and its identity, with the input and the results so far |
 ///
 /// In a Hive document:
 ///
@@ -147,14 +150,14 @@ impl GraphAgents {
                 let result = AgentResult::new(data);
                 match answer.work {
                     Some(work) => {
-                        for call in &work.calls {
-                            context.tool_called(Arc::clone(&call.tool));
-                            context.tool_returned(Arc::clone(&call.tool), call.ok);
+                        let calls = calls::of(context, &work).await;
+                        for call in &calls {
+                            context.tool_called(Arc::clone(&call.tool), Value::clone(&call.input));
+                            context.tool_returned(call);
                         }
-                        let progress = Progress::after(before, agent, work);
+                        let progress = Progress::after(before, agent, work.run, calls);
                         progress.save(context).await?;
-                        let calls = progress.calls().map(|(tool, ok)| ToolCall { tool, ok });
-                        result.calls(calls).conversation(progress.conversation(context))
+                        result.calls(progress.calls()).conversation(progress.conversation(context))
                     }
                     None => result,
                 }

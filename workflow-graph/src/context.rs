@@ -7,10 +7,12 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use workflow_core::signature::Injectables;
-use workflow_core::{Cancellation, Children, Display, RunContext, RunId};
+use workflow_core::{Cancellation, Children, Display, Engine, RunContext, RunId};
 
+use crate::retried::Again;
 use crate::sight::Held;
-use crate::{Activity, NodeActivity, NodeError};
+use crate::state::Calls;
+use crate::{Activity, NodeActivity, NodeError, ToolCall};
 
 #[cfg(test)]
 pub(crate) mod testing;
@@ -19,6 +21,11 @@ mod tests;
 
 /// The longest text that is displayed, in bytes.
 const MOST_TEXT: usize = 1 << 20;
+
+/// A text within the bound of displays.
+fn shown(text: &str) -> Arc<str> {
+    text[..text.floor_char_boundary(MOST_TEXT)].into()
+}
 
 /// The surroundings of an attempt of a node: functions, tools and agents receive it.
 ///
@@ -60,7 +67,7 @@ pub(crate) struct Parts {
     pub(crate) item: Option<u32>,
     /// The input of the graph, with its defaults.
     pub(crate) input: Held,
-    /// The data of the latest results that the node reads.
+    /// The latest results that the node reads.
     pub(crate) results: Vec<(Arc<str>, Held)>,
     /// Runs of the node before this attempt, over all of its visits.
     pub(crate) runs: u32,
@@ -106,6 +113,11 @@ impl Services {
     fn children(&self) -> &Children {
         let children = || self.call.as_ref().map_or_else(Children::detached, Injectables::children);
         self.children.get_or_init(children)
+    }
+
+    fn engine(&self) -> Result<Engine, NodeError> {
+        let call = self.call.as_ref().ok_or_else(|| NodeError::permanent("no engine drives the run"))?;
+        call.engine().map_err(|error| NodeError::permanent(error.to_string()))
     }
 
     /// # Errors
@@ -195,7 +207,27 @@ impl NodeContext {
     ///
     /// Agents read what `reads` lists. Other nodes read what their expressions name.
     pub fn result(&self, id: &str) -> Option<&Value> {
-        self.parts.results.iter().find(|(node, _)| **node == *id).map(|(_, data)| &**data)
+        self.of_node(id)?.data()
+    }
+
+    /// The calls of tools in the latest result of the node `id`, in order: those of its agent, of all items in a node with
+    /// `for_each`. Empty if it made none, or if this node does not read its result.
+    pub fn calls(&self, id: &str) -> Vec<ToolCall> {
+        let calls = self.of_node(id).and_then(|result| result.part::<Calls>().ok());
+        calls.unwrap_or_default().calls
+    }
+
+    fn of_node(&self, id: &str) -> Option<&Held> {
+        self.parts.results.iter().find(|(node, _)| **node == *id).map(|(_, result)| result)
+    }
+
+    /// The engine that drives the run.
+    ///
+    /// # Errors
+    ///
+    /// It drives the run no more, or the context is of no run, as in a test.
+    pub fn engine(&self) -> Result<Engine, NodeError> {
+        self.parts.services.engine()
     }
 
     /// Runs before this attempt of the node in this run, over all of its visits.
@@ -208,19 +240,35 @@ impl NodeContext {
     /// Never waits and never fails. A text beyond 1 MiB is cut.
     pub fn progress(&self, text: impl Into<Arc<str>>) {
         let text = text.into();
-        let text =
-            if text.len() > MOST_TEXT { text[..text.floor_char_boundary(MOST_TEXT)].into() } else { text };
+        let text = if text.len() > MOST_TEXT { shown(&text) } else { text };
         self.show(Activity::Progress { text });
     }
 
-    /// Shows viewers of the run that the work calls a tool. [`tool_returned`](Self::tool_returned) belongs to it.
-    pub fn tool_called(&self, tool: impl Into<Arc<str>>) {
-        self.show(Activity::ToolCalled { tool: tool.into() });
+    /// Shows viewers of the run that the work calls a tool with this input. [`tool_returned`](Self::tool_returned) belongs to
+    /// it. An input beyond 32 KiB of JSON is cut.
+    ///
+    /// The result of the node has the calls that an agent returns with it: [`AgentResult::calls`](crate::AgentResult::calls).
+    pub fn tool_called(&self, tool: impl Into<Arc<str>>, input: impl Into<Value>) {
+        let ToolCall { tool, input, .. } = ToolCall::returned(tool, input, Value::Null).bounded();
+        self.show(Activity::ToolCalled { tool, input });
     }
 
-    /// Shows viewers of the run that a tool has returned, and whether its call succeeded.
-    pub fn tool_returned(&self, tool: impl Into<Arc<str>>, ok: bool) {
-        self.show(Activity::ToolReturned { tool: tool.into(), ok });
+    /// Shows viewers of the run how a call of a tool has ended. An output beyond 32 KiB of JSON is cut.
+    pub fn tool_returned(&self, call: &ToolCall) {
+        let ToolCall { tool, ok, output, error, .. } = call.clone().bounded();
+        self.show(Activity::ToolReturned { tool, ok, output, error });
+    }
+
+    /// Shows the instruction of an agent that its visit has made. That of an item is not shown.
+    pub(crate) fn instructed(&self, instruction: &str) {
+        if self.item().is_none() {
+            self.show(Activity::Instructed { instruction: shown(instruction) });
+        }
+    }
+
+    /// Shows that something is tried again.
+    pub(crate) fn again(&self, again: Again) {
+        self.show(Activity::Again(again));
     }
 
     fn show(&self, activity: Activity) {

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use workflow_core::{ErrorClass, StepError};
 
-use crate::{InlineSkill, NodeContext};
+use crate::{InlineSkill, NodeContext, ToolCall};
 
 /// Runs the agent nodes of documents, and answers the questions that documents put to models.
 ///
@@ -163,7 +163,8 @@ pub struct AgentResult {
     pub status: AgentStatus,
     /// The data of the node.
     pub data: Value,
-    /// The tools that the agent called, in order.
+    /// The calls of tools that the agent made, in order. The result of the node has 10,000 of them, with 32 KiB for each input
+    /// and output, and 1 MiB for all: larger ones are cut.
     pub calls: Vec<ToolCall>,
     /// The conversation, in a form that only the executor reads, for the next agent node on the path.
     pub conversation: Option<Value>,
@@ -205,37 +206,6 @@ impl AgentResult {
     }
 }
 
-/// One call of a tool by an agent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ToolCall {
-    /// The tool.
-    pub tool: Arc<str>,
-    /// Whether the call succeeded.
-    pub ok: bool,
-}
-
-impl ToolCall {
-    /// A call of `tool` that returned `output`.
-    ///
-    /// It succeeded if `ok` in the output says so, or if the output says nothing and has no `error`; null and `false` are
-    /// no error.
-    ///
-    /// ```
-    /// use serde_json::json;
-    /// use workflow_graph::ToolCall;
-    ///
-    /// assert!(ToolCall::returned("search", &json!({"hits": []})).ok);
-    /// assert!(ToolCall::returned("search", &json!({"error": null})).ok);
-    /// assert!(!ToolCall::returned("search", &json!({"error": "offline"})).ok);
-    /// assert!(!ToolCall::returned("search", &json!({"ok": false})).ok);
-    /// ```
-    pub fn returned(tool: impl Into<Arc<str>>, output: &Value) -> Self {
-        let has_error = !matches!(output.get("error"), None | Some(Value::Null | Value::Bool(false)));
-        let ok = output.get("ok").and_then(Value::as_bool).unwrap_or(!has_error);
-        Self { tool: tool.into(), ok }
-    }
-}
-
 /// The question of a node whose route a model chooses.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -244,6 +214,11 @@ pub struct Question<'a> {
     pub node: &'a str,
     /// The question of the document.
     pub question: &'a str,
+    /// The facts to decide by: a map of `input` and the data of the latest result of every node that has ended, this one
+    /// included. Of an agent node with `reads`, those nodes alone; in Hive documents, memory.
+    ///
+    /// It has at most 256 KiB of JSON: the largest members are cut first, and say so.
+    pub context: &'a Value,
     /// The result of the node.
     pub result: &'a Value,
     /// The goal of the agent, in Hive documents that have one.

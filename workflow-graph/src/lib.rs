@@ -46,6 +46,8 @@ mod check;
 mod expression;
 mod problem;
 mod executor;
+mod tool_call;
+mod retried;
 mod context;
 mod seen;
 mod state;
@@ -56,6 +58,7 @@ mod bind;
 mod bound;
 mod calls;
 mod hash;
+mod shorten;
 mod node;
 mod command;
 mod schema;
@@ -80,7 +83,7 @@ pub use document::Document;
 pub use error::{GraphError, UnfitField};
 pub use executor::{
     AgentExecutor, AgentResult, AgentStatus, AgentTask, Choice, ConversationMode, HiveTask, Mend, NodeError,
-    Offer, PriorAgent, Prompt, Purpose, Question, ToolCall, ToolExecutor,
+    Offer, PriorAgent, Prompt, Purpose, Question, ToolExecutor,
 };
 pub use explain::{
     BranchEnd, BranchState, Decided, Decision, Dropped, Explanation, FailedHow, FailedItem, FailedItems, Led,
@@ -91,12 +94,14 @@ pub use observe::{GraphEvent, GraphEvents, GraphObserver};
 pub use problem::{CheckError, Code, Location, Problem, Severity};
 pub use recorded::RecordedGraph;
 pub use registry::Registry;
-pub use result::{GraphFailure, GraphResult, NodeOutcome, SourceHash};
-pub use run::{Gate, GraphOptions, GraphRun, RunGraph};
+pub use result::{GraphFailure, GraphResult, NodeOutcome, SharedOutcome, SourceHash};
+pub use retried::{Again, Repeated};
+pub use run::{Gate, GateId, GraphOptions, GraphRun, RunGraph};
 pub use script::ScriptedExecutor;
 pub use seen::{Activity, NodeActivity};
 pub use skill::InlineSkill;
 pub use state::{GraphStatus, VisitStatus};
+pub use tool_call::ToolCall;
 pub use trace::{RouteTaken, Trace, Visit, VisitError};
 
 /// The page of the guide, compiled and run with the other examples of this crate.

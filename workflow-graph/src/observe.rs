@@ -1,20 +1,24 @@
 //! Observation of runs in the words of their documents: nodes, routes, attempts. It follows the core's observations, and
 //! keeps the little of each run that they do not repeat.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde::Serialize;
+use serde_json::Value;
 use workflow_core::observe::{Observation, Observed, Observer};
 use workflow_core::{RunId, RunStatus};
 
+use crate::tool_call::is_null;
 use crate::trace::milliseconds;
-use crate::{Document, GraphStatus, VisitError, VisitStatus};
+use crate::{Document, GraphStatus, Repeated, SharedOutcome, VisitError, VisitStatus};
 
 mod facts;
 mod follow;
+mod latest;
+mod sign;
 #[cfg(test)]
 mod tests;
 
@@ -34,6 +38,7 @@ const UNLOADED: usize = 4_096;
 /// - **Order**: the events of one run come in their order; those of several runs interleave.
 /// - **Commit**: [`NodeExited`](GraphEvent::NodeExited) and [`Routed`](GraphEvent::Routed) come once the store has them. A
 ///   visit that a crash interrupts is entered again and has no exit in between.
+/// - **Cost**: inputs, outputs and results are shared with the run. Results are read when the observer first uses them.
 /// - **Threads, loss, panics** are those of the core's [`Observer`]: the observer may block, a slow one learns of lost
 ///   observations by [`Missed`](GraphEvent::Missed), and its panics are caught.
 ///
@@ -72,7 +77,7 @@ pub trait GraphObserver: Send + Sync + 'static {
 /// `iteration` counts the visits of a node from 1. It is absent where the observer cannot know it: before the first end of
 /// the node in a run that it has not followed from its start, or of which it missed observations. `branch` is a path such as
 /// `collect/2`, as in [`Visit`](crate::Visit); it is absent outside of branches.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum GraphEvent {
@@ -93,6 +98,10 @@ pub enum GraphEvent {
         /// The branch that the visit lies in.
         #[serde(skip_serializing_if = "Option::is_none")]
         branch: Option<Arc<str>>,
+        /// The instruction of an agent, with its values; without rules, skills and context. Absent for other nodes, for a visit
+        /// that ends before its agent runs and whose instruction has expressions, and for items with instructions of their own.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        instruction: Option<Arc<str>>,
     },
     /// The work of a node called a tool.
     ToolCalled {
@@ -107,6 +116,9 @@ pub enum GraphEvent {
         item: Option<u32>,
         /// The tool.
         tool: Arc<str>,
+        /// Its input; null if the work does not say.
+        #[serde(skip_serializing_if = "is_null")]
+        input: Arc<Value>,
     },
     /// A tool has returned.
     ToolReturned {
@@ -123,6 +135,28 @@ pub enum GraphEvent {
         tool: Arc<str>,
         /// Whether the call succeeded.
         ok: bool,
+        /// Its output; null if there is none.
+        #[serde(skip_serializing_if = "is_null")]
+        output: Arc<Value>,
+        /// The text of the failure of a call without an output.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<Arc<str>>,
+    },
+    /// The agent of a node runs again in the same attempt, since its result failed its checks; or a judge is asked again.
+    WorkRepeated {
+        /// The node.
+        node: Arc<str>,
+        /// Which visit of it.
+        iteration: u32,
+        /// The attempt, from 1.
+        attempt: u32,
+        /// The place of the item, in a node with `for_each`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        item: Option<u32>,
+        /// The part of the work that is repeated.
+        of: Repeated,
+        /// Why: the checks that did not hold, or the failure of the judge.
+        failure: Arc<str>,
     },
     /// The work of a node has come so far.
     Progress {
@@ -163,7 +197,7 @@ pub enum GraphEvent {
         /// The warning.
         text: Arc<str>,
     },
-    /// A visit ended. A parallel node whose branches fail as a whole exits a second time, as failed.
+    /// A visit ended. Each visit has one exit.
     NodeExited {
         /// The node.
         node: Arc<str>,
@@ -175,9 +209,28 @@ pub enum GraphEvent {
         branch: Option<Arc<str>>,
         /// How the visit ended.
         status: VisitStatus,
+        /// Whether the visit was beyond `max_visits`, so that the result before it stays, status and all.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        kept: bool,
         /// Why it failed, or was skipped.
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<VisitError>,
+        /// The result of the visit: its data, and the calls of tools.
+        result: SharedOutcome,
+    },
+    /// A visit that has exited as a success failed afterwards: the branches that it opened fail as a whole, or conflict, or
+    /// the route behind it has no value. Its exit comes before, and no other follows.
+    VisitFailed {
+        /// The node.
+        node: Arc<str>,
+        /// Which visit of it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        iteration: Option<u32>,
+        /// The branch that the visit lies in.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        branch: Option<Arc<str>>,
+        /// The failure.
+        error: VisitError,
     },
     /// A route was taken.
     Routed {
@@ -209,6 +262,11 @@ pub enum GraphEvent {
         /// How the walk ended; absent unless it ended by itself.
         #[serde(skip_serializing_if = "Option::is_none")]
         end: Option<GraphStatus>,
+        /// The latest result of each node, as [`GraphResult::results`](crate::GraphResult::results) has them. Absent where the
+        /// observer has not seen all of them: of a run that it has not followed from its start, that the engine unloaded, or
+        /// of which observations were missed. [`GraphRun::outcome`](crate::GraphRun::outcome) has them in any case.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        results: Option<Arc<BTreeMap<Arc<str>, SharedOutcome>>>,
     },
 }
 
@@ -240,14 +298,19 @@ impl<O: GraphObserver> GraphEvents<O> {
                 return vec![GraphEvent::Missed { count: *count }];
             }
             Observed::RunUnloaded => {
+                // An unloaded run has no results in memory, here neither.
+                if let Some(run) = runs.get_mut(&observation.run) {
+                    run.forget_results();
+                }
                 if runs.len() > UNLOADED {
                     runs.remove(&observation.run);
                 }
                 return Vec::new();
             }
             Observed::RunEnded { status } => {
-                let end = runs.remove(&observation.run).and_then(RunState::end);
-                return vec![GraphEvent::Ended { status: *status, end }];
+                let run = runs.remove(&observation.run);
+                let (end, results) = run.map(RunState::end).unwrap_or_default();
+                return vec![GraphEvent::Ended { status: *status, end, results }];
             }
             _ => {}
         }

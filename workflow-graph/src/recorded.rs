@@ -76,7 +76,8 @@ impl RecordedGraph {
 
     /// The nodes that ask people, in the order in which they asked.
     pub fn gates(&self) -> Vec<Gate> {
-        self.run.requests().iter().filter_map(Gate::of).collect()
+        let run = &self.run.report().run;
+        self.run.requests().iter().filter_map(|request| Gate::of(&self.graph, run, request)).collect()
     }
 
     /// The visits and routes so far.

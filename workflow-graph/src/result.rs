@@ -7,16 +7,20 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use workflow_core::errors::BranchFailure;
+use workflow_core::errors::{BranchFailure, BranchItem};
 use workflow_core::report::{Quality, RunReport};
 use workflow_core::{AnyEvent, RunError, ScopeId};
 
 use crate::document::model::Dialect;
 use crate::error::GraphError;
-use crate::executor::ToolCall;
 use crate::state::{Begin, GraphStatus, NodeResult, Output, VisitStatus, names, part_of};
-use crate::trace::{self, History, Trace, spoken};
+use crate::tool_call::ToolCall;
+use crate::trace::{self, History, ItemOf, Trace, VisitError, spoken};
 use crate::walk::Walk;
+
+mod shared;
+
+pub use shared::SharedOutcome;
 
 /// The most failed branches that a message names.
 const BRANCHES: usize = 5;
@@ -77,7 +81,8 @@ pub struct NodeOutcome {
     pub error: Option<String>,
     /// Which visit of the node it was, from 1.
     pub iteration: u32,
-    /// The tools that an agent called, in order.
+    /// The calls of tools by the agent, in order: 10,000 at most, with 32 KiB for each input and output, and 1 MiB for all.
+    /// Larger ones are cut. A failure that nothing caught leaves none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<ToolCall>,
     /// The checks of `ensure` that failed and those that held, by name.
@@ -93,6 +98,8 @@ pub struct GraphFailure {
     pub error: RunError,
     /// The node that failed, if one did.
     pub node: Option<String>,
+    /// The place of the item at which it failed, from 0, in a node with `for_each`.
+    pub item: Option<u64>,
     /// The latest result of each node so far.
     pub results: BTreeMap<String, NodeOutcome>,
     /// Visits and routes so far.
@@ -101,6 +108,8 @@ pub struct GraphFailure {
     pub warnings: Vec<String>,
     /// The time that the document allows.
     time: Option<Duration>,
+    /// The items at which nodes failed, as messages name them: of each failure that the error has.
+    items: Vec<Option<String>>,
 }
 
 impl GraphResult {
@@ -148,14 +157,33 @@ fn parsed(event: &AnyEvent) -> Result<Output, GraphError> {
 impl GraphFailure {
     pub(crate) fn of(walk: &Walk, error: RunError, report: Option<&RunReport>) -> Self {
         let read = Log::of(walk, report);
-        let step = match &error {
-            RunError::StepFailed { step, .. } => Some(&**step),
-            RunError::BranchesFailed { failures, .. } => failures.first().map(BranchFailure::step),
-            _ => None,
+        let failures: Vec<(&str, Option<ItemOf<'_>>)> = match &error {
+            RunError::StepFailed { step, item, .. } => vec![(&**step, item_of(report, item.as_deref()))],
+            RunError::BranchesFailed { failures, .. } => {
+                let failed = |failure: &BranchFailure| item_of(report, failure.item());
+                failures.iter().take(BRANCHES).map(|failure| (failure.step(), failed(failure))).collect()
+            }
+            _ => Vec::new(),
         };
-        let node = step.map(|step| step.split(':').next().unwrap_or(step).to_owned());
-        let time = walk.graph.limits.time;
-        Self { error, node, results: read.results, trace: read.trace, warnings: read.warnings, time }
+        let first = failures.first();
+        let node = first.map(|(step, _)| step.split(':').next().unwrap_or(step).to_owned());
+        let item = first.and_then(|(_, item)| Some(item.as_ref()?.index));
+        let items = failures.iter().map(|(_, item)| item.map(ItemOf::name)).collect();
+        let Log { results, trace, warnings, .. } = read;
+        Self { node, item, results, trace, warnings, time: walk.graph.limits.time, items, error }
+    }
+}
+
+/// The item of a node with `for_each` whose branch failed.
+fn item_of<'a>(report: Option<&'a RunReport>, item: Option<&BranchItem>) -> Option<ItemOf<'a>> {
+    ItemOf::at(report?, item?.seq)
+}
+
+impl GraphFailure {
+    /// ` at item 3 (index 2, …)`, for the failure of this place.
+    fn at_item(&self, place: usize) -> String {
+        let item = self.items.get(place).and_then(Option::as_ref);
+        item.map(|item| format!(" at {item}")).unwrap_or_default()
     }
 }
 
@@ -169,11 +197,12 @@ impl fmt::Display for GraphFailure {
             (RunError::StepFailed { step, class, source, .. }, Some(node), _)
                 if step.ends_with(":expired") =>
             {
-                write!(f, "`{node}` failed ({class}): {source}")
+                write!(f, "`{node}` failed{} ({class}): {source}", self.at_item(0))
             }
             (RunError::StepFailed { attempts, class, source, .. }, Some(node), _) => {
                 let times = if *attempts == 1 { "attempt" } else { "attempts" };
-                write!(f, "`{node}` failed after {attempts} {times} ({class}): {source}")
+                let item = self.at_item(0);
+                write!(f, "`{node}` failed{item} after {attempts} {times} ({class}): {source}")
             }
             (RunError::BranchesFailed { failures }, ..) => {
                 write!(f, "{} branches failed", failures.len())?;
@@ -181,7 +210,7 @@ impl fmt::Display for GraphFailure {
                     let (node, error) =
                         (failure.step().split(':').next().unwrap_or_default(), failure.error());
                     let before = if place == 0 { ": " } else { "; " };
-                    write!(f, "{before}`{node}` ({}): {error}", error.class())?;
+                    write!(f, "{before}`{node}`{} ({}): {error}", self.at_item(place), error.class())?;
                 }
                 Ok(())
             }
@@ -243,6 +272,18 @@ impl Log {
 }
 
 impl NodeOutcome {
+    /// The failure of a visit that left nothing in the log.
+    pub(crate) fn failed(iteration: u32, error: &VisitError) -> Self {
+        Self {
+            status: VisitStatus::Failed,
+            data: Value::Null,
+            error: Some(error.message.to_string()),
+            iteration,
+            calls: Vec::new(),
+            checks: BTreeMap::new(),
+        }
+    }
+
     fn of(result: NodeResult) -> Self {
         let checks = result.verdicts.iter();
         Self {

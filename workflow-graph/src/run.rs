@@ -2,16 +2,14 @@
 //! from the run's log and the graph that the engine hosts.
 
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use futures_util::future::BoxFuture;
 use serde::Serialize;
 use serde_json::Value;
 use workflow_core::draw::Graph as Drawing;
-use workflow_core::report::OpenRequest;
 use workflow_core::store::RunQuery;
 use workflow_core::{
-    AnyRun, Engine, Pause, RedriveError, ResumeError, RunError, RunId, RunOptions, RunStatus, SendError, Seq,
+    AnyRun, Engine, Pause, RedriveError, ResumeError, RunError, RunId, RunOptions, RunStatus,
 };
 
 use crate::draw::draw_run;
@@ -19,10 +17,16 @@ use crate::error::{GraphError, UnfitField};
 use crate::explain::Explanation;
 use crate::result::{GraphFailure, GraphResult};
 use crate::schema;
-use crate::script::ScriptedExecutor;
 use crate::state::{Begin, names};
 use crate::trace::Trace;
 use crate::walk::Walk;
+
+mod below;
+mod gate;
+mod people;
+mod settled;
+
+pub use gate::{Gate, GateId};
 
 /// A run of a graph.
 ///
@@ -79,28 +83,6 @@ impl GraphOptions {
     pub fn dry_run(self) -> Self {
         Self { is_dry: true, ..self }
     }
-}
-
-/// A node that asks people, and waits for the answer.
-#[derive(Debug, Clone, Serialize)]
-#[non_exhaustive]
-pub struct Gate {
-    /// The question, for [`GraphRun::answer`].
-    pub id: Seq,
-    /// The id of the node.
-    pub node: String,
-    /// Which visit of the node asks, from 1.
-    pub iteration: u32,
-    /// The question's text.
-    pub text: String,
-    /// The JSON Schema of the answer; any answer fits if there is none.
-    pub schema: Option<Value>,
-    /// The end of the time to answer. In JSON by RFC 3339.
-    #[serde(serialize_with = "crate::trace::optional_moment")]
-    pub deadline: Option<SystemTime>,
-    /// The memory of the run, where a Hive document pauses. The answer is a map of keys to write to it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub memory: Option<Value>,
 }
 
 impl GraphRun {
@@ -241,71 +223,6 @@ impl GraphRun {
         &self.run
     }
 
-    /// Waits until the run has ended or waits for something outside of it.
-    pub async fn settled(&self) -> RunStatus {
-        self.run.settled().await
-    }
-
-    /// The nodes that ask people now, in the order in which they asked.
-    ///
-    /// # Errors
-    ///
-    /// Errors of the engine.
-    pub async fn gates(&self) -> Result<Vec<Gate>, GraphError> {
-        let requests = self.run.requests().await?;
-        Ok(requests.iter().filter_map(Gate::of).collect())
-    }
-
-    /// Answers a question.
-    ///
-    /// # Errors
-    ///
-    /// An answer that does not fit is refused with its path, and the question stays open. So is an answer to a question
-    /// that is not open.
-    pub async fn answer(&self, gate: Seq, answer: impl Serialize) -> Result<(), GraphError> {
-        let answer = serde_json::to_value(answer).map_err(|error| GraphError::Unfit {
-            graph: self.graph().into(),
-            fields: vec![UnfitField::whole(&error)],
-        })?;
-        self.run.reply_json(gate, answer).await.map_err(|error| match error {
-            SendError::UnfitReply { asked, path, problem, .. } => GraphError::UnfitAnswer {
-                node: asked.strip_suffix(":ask").unwrap_or(&asked).to_owned(),
-                field: UnfitField { path, problem },
-            },
-            error => error.into(),
-        })
-    }
-
-    /// Plays the people of a script: answers every question for which the script has a reply, until the run has ended or
-    /// waits for something else.
-    ///
-    /// # Errors
-    ///
-    /// As [`answer`](Self::answer).
-    pub async fn play(&self, script: &ScriptedExecutor) -> Result<RunStatus, GraphError> {
-        loop {
-            let status = self.settled().await;
-            if status.is_ended() {
-                return Ok(status);
-            }
-            let gates = self.gates().await?;
-            let mut open =
-                gates.iter().filter_map(|gate| Some((gate.id, script.replies(&gate.node, gate.iteration)?)));
-            let Some((id, reply)) = open.next() else { return Ok(status) };
-            match self.answer(id, reply).await {
-                // The run ended or stopped here, or the time to answer was over meanwhile.
-                Err(GraphError::Send(
-                    SendError::Ended { .. }
-                    | SendError::Stopped { .. }
-                    | SendError::Answered { .. }
-                    | SendError::Expired { .. }
-                    | SendError::NotOpen { .. },
-                )) => {}
-                answered => answered?,
-            }
-        }
-    }
-
     /// Waits for the end of the run.
     ///
     /// # Errors
@@ -408,26 +325,6 @@ impl GraphRun {
 impl std::fmt::Debug for GraphRun {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("GraphRun").field(&self.run).finish()
-    }
-}
-
-impl Gate {
-    pub(crate) fn of(request: &OpenRequest) -> Option<Self> {
-        let node = request.name().strip_suffix(":ask")?;
-        let data = request.event().as_json()?;
-        Some(Self {
-            id: request.seq(),
-            node: node.to_owned(),
-            iteration: data
-                .get("iteration")
-                .and_then(Value::as_u64)
-                .and_then(|n| n.try_into().ok())
-                .unwrap_or(1),
-            text: data.get("text").and_then(Value::as_str).unwrap_or_default().to_owned(),
-            schema: data.get("reply").cloned(),
-            deadline: request.expires_at(),
-            memory: data.get("memory").cloned(),
-        })
     }
 }
 

@@ -171,8 +171,8 @@ impl ScriptedExecutor {
         let entries = self.script.nodes.get(context.node())?;
         let entry = nth(&entries.value, context.runs())?;
         for call in &entry.called {
-            context.tool_called(call.tool.clone());
-            context.tool_returned(call.tool.clone(), call.ok);
+            context.tool_called(call.tool.clone(), Value::clone(&call.input));
+            context.tool_returned(call);
         }
         if let Some(after) = entry.after {
             tokio::time::sleep(after).await;

@@ -3,7 +3,11 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use workflow_core::Event;
+
+use crate::retried::Again;
+use crate::tool_call::is_null;
 
 /// A sign of a node's work while it runs, as a run displays it.
 ///
@@ -52,6 +56,9 @@ pub enum Activity {
     ToolCalled {
         /// The name of the tool.
         tool: Arc<str>,
+        /// Its input.
+        #[serde(default, skip_serializing_if = "is_null")]
+        input: Arc<Value>,
     },
     /// A tool has returned.
     ToolReturned {
@@ -59,5 +66,18 @@ pub enum Activity {
         tool: Arc<str>,
         /// Whether the call succeeded.
         ok: bool,
+        /// Its output. Null if there is none.
+        #[serde(default, skip_serializing_if = "is_null")]
+        output: Arc<Value>,
+        /// The text of the failure of a call without an output.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<Arc<str>>,
+    },
+    /// An agent runs again, or a judge is asked again, in the same attempt of the node.
+    Again(Again),
+    /// The agent of the node receives its task.
+    Instructed {
+        /// The instruction.
+        instruction: Arc<str>,
     },
 }

@@ -10,6 +10,7 @@ use workflow_core::AnyEvent;
 
 use crate::document::model::Graph;
 use crate::expression::Scope;
+use crate::shorten;
 use crate::state::{Count, Failure, Joined, NodeResult, data_of, part_of};
 
 /// The values of names at a node.
@@ -46,8 +47,6 @@ pub(crate) enum Held {
     Event(AnyEvent),
     /// A field of an event's data.
     Field(AnyEvent, &'static str),
-    /// The data of the result that the event is.
-    Data(AnyEvent),
     Made(Arc<Value>),
 }
 
@@ -64,7 +63,7 @@ impl Held {
     }
 
     /// The data of the result that it is.
-    fn data(&self) -> Option<&Value> {
+    pub(crate) fn data(&self) -> Option<&Value> {
         match self {
             Self::Event(event) => data_of(event),
             made => made.get("data"),
@@ -81,7 +80,6 @@ impl std::ops::Deref for Held {
             Self::Field(event, field) => {
                 event.as_json().and_then(|value| value.get(field)).unwrap_or(&Value::Null)
             }
-            Self::Data(event) => data_of(event).unwrap_or(&Value::Null),
             Self::Made(value) => value,
         }
     }
@@ -150,15 +148,11 @@ impl Sight {
         self.counts.iter().find(|(place, _)| *place == node).map(|(_, count)| *count).unwrap_or_default()
     }
 
-    /// The data of the latest results, by name.
-    pub(crate) fn all_data(&self) -> impl Iterator<Item = (Arc<str>, Held)> {
-        self.results.iter().map(|(place, result)| {
-            let data = match result {
-                Held::Event(event) => Held::Data(event.clone()),
-                made => Held::Made(Arc::new(made.data().cloned().unwrap_or_default())),
-            };
-            (self.graph.nodes[*place].id.value.clone(), data)
-        })
+    /// The latest results, by name.
+    pub(crate) fn all_results(&self) -> impl Iterator<Item = (Arc<str>, Held)> {
+        let named =
+            |(place, result): &(usize, Held)| (self.graph.nodes[*place].id.value.clone(), result.clone());
+        self.results.iter().map(named)
     }
 
     /// The data of every result in sight and the input, by name, for agents.
@@ -172,6 +166,11 @@ impl Sight {
             }
         }
         Value::Object(all)
+    }
+
+    /// The same within the bound of questions to models, for a model that decides about a result.
+    pub(crate) fn for_question(&self) -> Value {
+        bounded(self.everything())
     }
 
     /// The value of a variable.
@@ -229,6 +228,17 @@ impl Sight {
             });
             [error.unwrap_or_default(), joined.unwrap_or_default()]
         })
+    }
+}
+
+/// The most bytes of JSON that a question to a model has of the results before it.
+const QUESTION: usize = 256 << 10;
+
+/// Input and results within the bound of questions to models.
+pub(crate) fn bounded(context: Value) -> Value {
+    match context {
+        Value::Object(map) => Value::Object(shorten::members(map, QUESTION)),
+        other => other,
     }
 }
 

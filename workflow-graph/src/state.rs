@@ -11,7 +11,7 @@ mod result;
 mod taken;
 
 use count::CountOrFields;
-pub(crate) use result::{About, Ended, NodeResult, Numbered, Verdict, data_of, part_of};
+pub(crate) use result::{About, Calls, Ended, NodeResult, Numbered, Traced, Verdict, data_of, part_of};
 pub(crate) use taken::Taken;
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {

@@ -10,7 +10,7 @@ use workflow_core::table::{
 };
 
 use crate::check::Layout;
-use crate::document::model::{Failures, Graph, Next, Node, Work};
+use crate::document::model::{Failures, Graph, Next, Node, Reads, Work};
 use crate::part::Part;
 use crate::state::names;
 
@@ -26,7 +26,7 @@ pub(crate) use plan::{Inputs, Plan};
 pub(crate) use ways::{branches, counts, target};
 
 use plan::Draft;
-use ways::{asks_model, leads_to, publishes_failed};
+use ways::{asks_model, leads_to, publishes_failed, shows_results};
 
 /// Compiles `graph`, which has passed its checks.
 ///
@@ -312,6 +312,8 @@ impl Compiler<'_> {
             draft.inputs.taken = Some(draft.passive(InputDef::one(self.part(place, "taken"))));
         }
         let mut needs = self.layout.needs(place);
+        // A model that decides sees what has been done so far, as agents do.
+        needs.all |= matches!(node.reads, Reads::All) && shows_results(node, draft.plan.1);
         draft.inputs.named = needs.nodes.iter().copied().filter(|read| *read != place).collect();
         let counts = self.leaves_counts(place, draft.plan.1);
         if counts || draft.plan.1 == Part::Join && publishes_failed(node) {

@@ -8,10 +8,11 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use workflow_core::report::RunReport;
 
-use crate::VisitStatus;
 use crate::document::model::Graph;
+use crate::{Again, ToolCall, VisitStatus};
 
 mod history;
+mod item;
 mod log;
 mod part;
 mod time;
@@ -20,6 +21,7 @@ mod time;
 mod tests;
 
 pub(crate) use history::{History, Visited};
+pub(crate) use item::ItemOf;
 pub(crate) use log::{Log, data};
 pub(crate) use part::{EventName, StepName};
 pub(crate) use time::{milliseconds, moment, optional_milliseconds, optional_moment, spoken, stamp};
@@ -61,7 +63,7 @@ pub struct Visit {
     pub status: VisitStatus,
     /// Which visit of the node it is, from 1, of those that it can see.
     pub iteration: u32,
-    /// The number of attempts of the executor. A visit of an agent has one, however often the agent runs.
+    /// The number of attempts of the executor. A visit of an agent has one, however often the agent runs: `retries` has why.
     pub attempts: u32,
     /// The branch that the visit lies in: `collect/2` is the second branch of `collect`, and `collect/2/scan/1` the first
     /// one of `scan` in it. Absent outside of branches.
@@ -76,6 +78,12 @@ pub struct Visit {
     /// Outcomes that the author of the document may not expect.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<Arc<str>>,
+    /// The calls of tools by the agent of the node, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<ToolCall>,
+    /// Why the agent ran again, and judges were asked again, in order. Absent if the visit failed for good.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub retries: Vec<Again>,
     /// When the visit began, since the run did. In JSON as milliseconds: `started_ms`.
     #[serde(default, rename = "started_ms", with = "time::milliseconds")]
     pub started: Duration,
@@ -191,8 +199,16 @@ impl fmt::Display for Visit {
         if self.attempts > 1 {
             write!(f, ", {} attempts", self.attempts)?;
         }
+        if !self.retries.is_empty() {
+            let times = if self.retries.len() == 1 { "retry" } else { "retries" };
+            write!(f, ", {} {times}", self.retries.len())?;
+        }
+        if !self.calls.is_empty() {
+            let calls = if self.calls.len() == 1 { "call" } else { "calls" };
+            write!(f, ", {} {calls} of tools", self.calls.len())?;
+        }
         if self.kept {
-            f.write_str(", kept")?;
+            f.write_str(", beyond max_visits: the result before it stays")?;
         }
         match (&self.error, self.status) {
             (Some(error), _) => write!(f, ": {error}"),

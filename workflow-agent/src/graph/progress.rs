@@ -5,18 +5,24 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use workflow_core::RunId;
-use workflow_graph::{NodeContext, NodeError};
+use workflow_graph::{NodeContext, NodeError, ToolCall};
 
 use super::conversation;
-use crate::agent::{Agent, Called, Work};
+use crate::agent::Agent;
 use crate::chain::Continues;
 
 /// The runs so far.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Progress {
     agent: Arc<str>,
-    /// The last run, and the calls of all.
-    work: Work,
+    work: Runs,
+}
+
+/// The last run, and the calls of all that ended.
+#[derive(Debug, Serialize, Deserialize)]
+struct Runs {
+    run: RunId,
+    calls: Vec<ToolCall>,
 }
 
 impl Progress {
@@ -26,20 +32,20 @@ impl Progress {
         Ok(saved.filter(|saved| *saved.agent == *agent.name()))
     }
 
-    /// The runs with one more.
-    pub(super) fn after(before: Option<Self>, agent: &Agent, work: Work) -> Self {
-        let mut calls = before.map(|before| before.work.calls).unwrap_or_default();
-        calls.extend(work.calls);
-        Self { agent: agent.name().into(), work: Work { run: work.run, calls } }
+    /// The runs with one more, and its calls.
+    pub(super) fn after(before: Option<Self>, agent: &Agent, run: RunId, calls: Vec<ToolCall>) -> Self {
+        let mut all = before.map(|before| before.work.calls).unwrap_or_default();
+        all.extend(calls);
+        Self { agent: agent.name().into(), work: Runs { run, calls: all } }
     }
 
     pub(super) async fn save(&self, context: &NodeContext) -> Result<(), NodeError> {
         context.save(self).await
     }
 
-    /// The calls that ended, and whether each succeeded.
-    pub(super) fn calls(&self) -> impl Iterator<Item = (Arc<str>, bool)> {
-        self.work.calls.iter().map(|Called { tool, ok }| (Arc::clone(tool), *ok))
+    /// The calls that ended.
+    pub(super) fn calls(&self) -> impl Iterator<Item = ToolCall> {
+        self.work.calls.iter().cloned()
     }
 
     /// The place of a next run of the same node.

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use super::{Engine, Inner};
 use crate::error::StepError;
-use crate::input::{Slot, StepCall, StepInput};
+use crate::input::{Injectables, Slot, StepCall, StepInput};
+use crate::run::AnyRun;
 use crate::spec::InputSpec;
 
 impl Engine {
@@ -23,6 +24,24 @@ impl StepCall {
     /// If no engine drives the run any more.
     pub fn engine(&self) -> Result<Engine, StepError> {
         Engine::of(self.engine_parts()?)
+    }
+}
+
+impl Injectables {
+    /// The engine that drives the run.
+    ///
+    /// # Errors
+    /// If no engine drives the run any more.
+    pub fn engine(&self) -> Result<Engine, StepError> {
+        Engine::of(self.engine_parts()?)
+    }
+}
+
+impl AnyRun {
+    /// The engine of the run, which also has its children. `None` if the program has dropped the engine, and nothing of it
+    /// runs any more: a handle does not keep its engine.
+    pub fn engine(&self) -> Option<Engine> {
+        Engine::of(self.engine_parts()?).ok()
     }
 }
 

@@ -1,5 +1,6 @@
 //! The handle of a run of any workflow: what a program does with a run that it has started.
 
+use std::any::Any;
 use std::fmt;
 use std::pin::pin;
 use std::sync::Arc;
@@ -205,6 +206,11 @@ impl AnyRun {
     /// ```
     pub fn with_origin(&self, origin: Origin) -> Self {
         Self { shared: Arc::clone(&self.shared), origin: Some(Arc::new(origin)) }
+    }
+
+    /// The engine of the run, without its type.
+    pub(crate) fn engine_parts(&self) -> Option<Arc<dyn Any + Send + Sync>> {
+        Some(self.shared.common.engine()?)
     }
 
     /// The id of the run.

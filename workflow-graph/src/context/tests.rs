@@ -9,7 +9,7 @@ use workflow_core::DisplayStream;
 
 use super::testing::{context, parts};
 use super::{Held, NodeContext, Parts};
-use crate::NodeActivity;
+use crate::{NodeActivity, ToolCall};
 
 async fn next(shown: &mut DisplayStream) -> Value {
     let item = shown.next().await.unwrap();
@@ -22,8 +22,8 @@ async fn progress_and_tools_are_shown_with_their_attempt() {
     let (parts, mut shown) = parts("load");
     let context = NodeContext::new(Parts { iteration: 3, attempt: 2, item: Some(7), ..parts });
     context.progress("half");
-    context.tool_called("search");
-    context.tool_returned("search", false);
+    context.tool_called("search", json!({"for": "tea"}));
+    context.tool_returned(&ToolCall::failed("search", json!({"for": "tea"}), "offline"));
     let at = |mut rest: Value| {
         rest["node"] = json!("load");
         rest["iteration"] = json!(3);
@@ -32,8 +32,12 @@ async fn progress_and_tools_are_shown_with_their_attempt() {
         rest
     };
     assert_eq!(next(&mut shown).await, at(json!({"kind": "progress", "text": "half"})));
-    assert_eq!(next(&mut shown).await, at(json!({"kind": "tool_called", "tool": "search"})));
-    assert_eq!(next(&mut shown).await, at(json!({"kind": "tool_returned", "tool": "search", "ok": false})));
+    assert_eq!(
+        next(&mut shown).await,
+        at(json!({"kind": "tool_called", "tool": "search", "input": {"for": "tea"}}))
+    );
+    let returned = json!({"kind": "tool_returned", "tool": "search", "ok": false, "error": "offline"});
+    assert_eq!(next(&mut shown).await, at(returned));
 }
 
 /// G32
@@ -101,7 +105,9 @@ async fn work_without_json_is_not_saved() {
 #[tokio::test]
 async fn a_context_says_where_it_is() {
     let (mut parts, _shown) = parts("load");
-    let results = [("first".into(), Held::Made(Arc::new(json!({"a": 1}))))].into();
+    let call = ToolCall::returned("search", json!({}), json!([]));
+    let result = json!({"data": {"a": 1}, "visit": 1, "calls": [&call]});
+    let results = [("first".into(), Held::Made(Arc::new(result)))].into();
     let (cancellation, source) = workflow_core::Cancellation::detached();
     parts.services.cancellation = cancellation.into();
     let context = NodeContext::new(Parts { input: Held::Made(Arc::new(json!({"x": 1}))), results, ..parts });
@@ -110,6 +116,8 @@ async fn a_context_says_where_it_is() {
     assert_eq!((context.idempotency_key(), context.input()), ("run-1/load/1", &json!({"x": 1})));
     assert_eq!(context.result("first"), Some(&json!({"a": 1})));
     assert_eq!(context.result("second"), None);
+    assert_eq!((context.calls("first"), context.calls("second")), (vec![call], Vec::new()));
+    assert!(context.engine().is_err());
     assert!(!context.cancellation().is_cancelled());
     drop(source);
     assert!(context.clone().cancellation().is_cancelled());

@@ -105,6 +105,14 @@ impl Template {
         }
     }
 
+    /// The text, if it is one without expressions.
+    pub(crate) fn fixed_text(&self) -> Option<&str> {
+        match self {
+            Self::Value(Value::String(text)) => Some(text),
+            _ => None,
+        }
+    }
+
     fn into_value(self) -> Value {
         match self {
             Self::Value(value) => value,

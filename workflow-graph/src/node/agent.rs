@@ -12,8 +12,12 @@ use super::{Sees, checks, reason};
 use crate::document::model::{Agent, Defaults, Guidance, Node};
 use crate::document::template::Template;
 use crate::expression::Scope;
+use crate::retried::Again;
 use crate::state::Verdict;
-use crate::{AgentExecutor, AgentResult, AgentStatus, AgentTask, HiveTask, Mend, Prompt, Purpose, ToolCall};
+use crate::{
+    AgentExecutor, AgentResult, AgentStatus, AgentTask, HiveTask, Mend, NodeContext, Prompt, Purpose,
+    ToolCall,
+};
 
 /// An agent node, and the needs of its work.
 #[derive(Clone)]
@@ -44,6 +48,7 @@ pub(crate) struct AgentDone {
     pub(crate) conversation: Option<Value>,
     pub(crate) verdicts: Vec<Verdict>,
     pub(crate) warnings: Vec<Arc<str>>,
+    pub(crate) again: Vec<Again>,
     pub(crate) asked: Asked,
 }
 
@@ -61,8 +66,9 @@ pub(crate) struct Asked {
 /// Does the work of an agent node. An error of the executor ends it: only failed checks are retried here. (G17)
 pub(crate) async fn run(work: AgentWork<'_>) -> Result<AgentDone, StepError> {
     let model = work.defaults.judge_model.as_deref();
-    let judges = Judges::new(&work.node.id.value, Some(work.executor), model, work.judged);
-    let mut course = Course { work: &work, judges, runs: 0, prompts: 0, warnings: Vec::new() };
+    let judges = Judges::new(&work.node.id.value, Some(work.executor), model, &work.reads, work.judged);
+    let (warnings, again) = (Vec::new(), Vec::new());
+    let mut course = Course { work: &work, judges, runs: 0, prompts: 0, warnings, again, context: None };
     let mut task = match work.task() {
         Ok(task) => task,
         Err(error) => return Err(error),
@@ -83,12 +89,18 @@ pub(crate) async fn run(work: AgentWork<'_>) -> Result<AgentDone, StepError> {
         let verdicts = course.check(&result).await;
         let Some(text) = checks::failure_text(&verdicts) else { return Ok(course.done(result, verdicts)) };
         if course.runs > retries {
-            return Err(StepError::permanent(text));
+            return Err(StepError::permanent(after_runs(text, course.runs)));
         }
         let failure = checks::failures(&verdicts).join("\n");
+        course.runs_again(&failure);
         let guidance = course.guidance(&task.instruction, &failure, &result.data).await;
         task.retry = Some(Mend::new(failure, guidance));
     }
+}
+
+/// The failure of an agent, and how often it ran if it ran again.
+fn after_runs(failure: String, runs: u32) -> String {
+    if runs > 1 { format!("{failure} (the agent ran {runs} times)") } else { failure }
 }
 
 fn given_up(data: &Value) -> String {
@@ -142,13 +154,29 @@ struct Course<'a> {
     runs: u32,
     prompts: u32,
     warnings: Vec<Arc<str>>,
+    again: Vec<Again>,
+    /// Of the latest run.
+    context: Option<NodeContext>,
 }
 
 impl Course<'_> {
+    fn runs_again(&mut self, failure: &str) {
+        let again = Again::agent(failure);
+        if let Some(context) = &self.context {
+            context.again(again.clone());
+        }
+        self.again.push(again);
+    }
+
     async fn run(&mut self, task: AgentTask<'_>) -> Result<AgentResult, StepError> {
         let context = self.work.sees.context(self.runs);
+        self.judges.show_by(context.clone());
+        if self.runs == 0 && self.work.agent.instruction.fixed_text().is_none() {
+            context.instructed(&task.instruction);
+        }
         self.runs += 1;
         let mut result = self.work.executor.run(task, &context).await?;
+        self.context = Some(context);
         super::add_warnings(&mut self.warnings, std::mem::take(&mut result.warnings));
         Ok(result)
     }
@@ -161,7 +189,9 @@ impl Course<'_> {
         }
         let Some(ensure) = &node.ensure else { return Vec::new() };
         let scope = self.work.sees.with(&result.data);
-        checks::ensure(ensure, &result.data, &*scope, &result.calls, &mut self.judges).await
+        let verdicts = checks::ensure(ensure, &result.data, &*scope, &result.calls, &mut self.judges).await;
+        self.again.extend(self.judges.take_again());
+        verdicts
     }
 
     /// Advice for the next run. Without any, the run has the reasons alone, and a warning says so. (SW9)
@@ -210,6 +240,7 @@ impl Course<'_> {
     fn done(self, result: AgentResult, verdicts: Vec<Verdict>) -> AgentDone {
         let asked = self.asked();
         let AgentResult { status, data, calls, conversation, .. } = result;
-        AgentDone { status, data, calls, conversation, verdicts, warnings: self.warnings, asked }
+        let (warnings, again) = (self.warnings, self.again);
+        AgentDone { status, data, calls, conversation, verdicts, warnings, again, asked }
     }
 }

@@ -42,6 +42,11 @@ pub(crate) async fn ensure(
     verdicts
 }
 
+/// Whether a model judges the result.
+pub(crate) fn has_judge(ensure: &Ensure) -> bool {
+    ensure.all.iter().any(|check| matches!(check.rule, Rule::Judge { .. }))
+}
+
 /// Compares data with an output schema. The error names every violation with its path.
 pub(crate) fn output(schema: &Schema, data: &Value) -> Result<(), String> {
     let mut violations = schema.validator.iter_errors(data);

@@ -1,7 +1,7 @@
 //! One run, observation by observation. It holds the executions that run, and of each open scope the latest visits: both are
 //! bounded by the graph and by the branches that are open.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
@@ -9,13 +9,18 @@ use workflow_core::observe::{Observation, Observed};
 use workflow_core::scheduler::Cause;
 use workflow_core::{AnyEvent, DisplayItem, ErrorClass, ExecutionId, ScopeId};
 
-use super::GraphEvent;
-use super::facts::{Facts, NodeFacts};
+use super::facts::{Facts, Instruction, NodeFacts};
+use super::latest::{Exit, Visits};
+use super::{GraphEvent, sign};
 use crate::part::Part;
+use crate::result::{NodeOutcome, SharedOutcome};
 use crate::seen::{Activity, NodeActivity};
 use crate::state::{Count, Ended, Output, Token, names, part_of};
-use crate::trace::{EventName, JOINED, StepName};
+use crate::trace::{EventName, ItemOf, JOINED, StepName};
 use crate::{GraphStatus, VisitError, VisitStatus};
+
+/// The results of a run that ended, by node.
+type Results = Arc<BTreeMap<Arc<str>, SharedOutcome>>;
 
 /// The state of one run.
 #[derive(Debug)]
@@ -23,13 +28,16 @@ pub(super) struct RunState {
     facts: Arc<Facts>,
     /// Whether every observation of the run was seen, so that an unknown node is one that was not visited.
     is_whole: bool,
+    /// Whether the latest result of every node is in `visits`.
+    has_results: bool,
     /// The scopes of executions that run.
     running: HashMap<ExecutionId, ScopeId>,
+    /// Visits that began, and whose instruction is still to come.
+    entered: HashMap<ExecutionId, GraphEvent>,
     /// The execution whose events are being logged.
     current: Option<Current>,
     scopes: HashMap<ScopeId, Branch>,
-    /// The number of each node's latest visit, by scope.
-    visits: HashMap<ScopeId, HashMap<Arc<str>, u32>>,
+    visits: Visits,
     end: Option<GraphStatus>,
 }
 
@@ -45,7 +53,11 @@ struct Current {
 #[derive(Debug)]
 struct Branch {
     parent: ScopeId,
+    /// The node that opened it.
+    node: Arc<str>,
     path: Arc<str>,
+    /// The item that opened it, as messages name it.
+    item: Option<Arc<str>>,
 }
 
 impl RunState {
@@ -53,17 +65,28 @@ impl RunState {
         Self {
             facts,
             is_whole,
+            has_results: is_whole,
             running: HashMap::new(),
+            entered: HashMap::new(),
             current: None,
             scopes: HashMap::new(),
-            visits: HashMap::new(),
+            visits: Visits::default(),
             end: None,
         }
     }
 
-    /// How the walk ended.
-    pub(super) fn end(self) -> Option<GraphStatus> {
-        self.end
+    /// How the walk ended, and the results of its nodes if all of them were seen.
+    pub(super) fn end(self) -> (Option<GraphStatus>, Option<Results>) {
+        // A run that ended within branches has no join that would have published their results.
+        let is_whole = matches!(self.end, Some(GraphStatus::Completed | GraphStatus::NoMatch));
+        let results = self.has_results.then(|| Arc::new(self.visits.results(!is_whole)));
+        (self.end, results)
+    }
+
+    /// Drops the results, so that an unloaded run keeps none in memory.
+    pub(super) fn forget_results(&mut self) {
+        self.has_results = false;
+        self.visits.forget_results();
     }
 
     pub(super) fn follow(&mut self, observation: &Observation) -> Vec<GraphEvent> {
@@ -77,15 +100,17 @@ impl RunState {
                 self.started(*execution, step, *scope)
             }
             Observed::AttemptFailed { execution, step, attempt, class, error, retry_in, .. } => {
-                let Some(step) = self.step(step) else { return Vec::new() };
+                let mut events = self.entered(*execution);
+                let Some(step) = self.step(step) else { return events };
                 let scope = self.running.get(execution).copied();
-                vec![GraphEvent::NodeRetried {
+                events.push(GraphEvent::NodeRetried {
                     node: step.node.into(),
                     iteration: scope.and_then(|scope| self.open_visit(step, scope)),
                     attempt: attempt.saturating_add(1),
                     error: visit_error(*class, error),
                     delay: *retry_in,
-                }]
+                });
+                events
             }
             Observed::ExecutionSucceeded { execution, step, .. } => {
                 let scope = self.running.remove(execution);
@@ -95,19 +120,24 @@ impl RunState {
                     scope,
                     opened: 0,
                 });
-                Vec::new()
+                self.entered(*execution)
             }
             Observed::ExecutionFailed { execution, step, class, error, .. } => {
-                let scope = self.running.remove(execution);
+                let mut events = self.entered(*execution);
                 let error = visit_error(*class, error);
-                scope.and_then(|scope| self.failed(step, scope, error)).into_iter().collect()
+                if let Some(scope) = self.running.remove(execution) {
+                    events.extend(self.failed(step, scope, error));
+                }
+                events
             }
             Observed::ExecutionDropped { execution, .. } | Observed::CommitRefused { execution, .. } => {
                 self.running.remove(execution);
-                Vec::new()
+                self.entered(*execution)
             }
             Observed::EventLogged { scope, event, cause, .. } => self.logged(*scope, event, *cause),
-            Observed::Displayed(DisplayItem::Shown { event, .. }) => displayed(event).into_iter().collect(),
+            Observed::Displayed(DisplayItem::Shown { execution, event, .. }) => {
+                self.displayed(*execution, event)
+            }
             _ => Vec::new(),
         }
     }
@@ -123,35 +153,120 @@ impl RunState {
 
     fn started(&mut self, execution: ExecutionId, step: &str, scope: ScopeId) -> Vec<GraphEvent> {
         self.running.insert(execution, scope);
-        let step = self.step(step).filter(|step| step.part == Part::Visit);
-        let entered = step.map(|step| GraphEvent::NodeEntered {
+        let Some(step) = self.step(step).filter(|step| step.part == Part::Visit) else { return Vec::new() };
+        self.visits.of(scope, step.node).exit = None;
+        let instruction = self.facts(step.node).map(|facts| &facts.instruction);
+        let (instruction, is_shown) = match instruction {
+            Some(Instruction::Fixed(text)) => (Some(Arc::clone(text)), false),
+            Some(Instruction::Shown) => (None, true),
+            Some(Instruction::None) | None => (None, false),
+        };
+        let entered = GraphEvent::NodeEntered {
             node: step.node.into(),
             iteration: self.open_visit(step, scope),
             branch: self.path(scope),
-        });
-        entered.into_iter().collect()
+            instruction,
+        };
+        if is_shown {
+            // Its next observation has the instruction, or shows that there is none.
+            self.entered.insert(execution, entered);
+            return Vec::new();
+        }
+        vec![entered]
     }
 
-    /// The failure of a visit that no step catches.
-    fn failed(&self, step: &str, scope: ScopeId, error: VisitError) -> Option<GraphEvent> {
-        let step = self.step(step)?;
-        let facts = self.facts(step.node)?;
+    /// The begin of the visit, if it was not told yet.
+    fn entered(&mut self, execution: ExecutionId) -> Vec<GraphEvent> {
+        self.entered.remove(&execution).into_iter().collect()
+    }
+
+    fn displayed(&mut self, execution: ExecutionId, event: &AnyEvent) -> Vec<GraphEvent> {
+        let mut events = self.entered(execution);
+        let Some(shown) = event.downcast_ref::<NodeActivity>() else { return events };
+        if let Activity::Instructed { instruction: text } = &shown.activity {
+            if let Some(GraphEvent::NodeEntered { instruction, .. }) = events.first_mut() {
+                *instruction = Some(Arc::clone(text));
+            }
+            return events;
+        }
+        events.extend(sign::event(shown.clone()));
+        events
+    }
+
+    /// The failure of a visit that no step catches, and those of the visits whose branches fail with it.
+    fn failed(&mut self, step: &str, scope: ScopeId, error: VisitError) -> Vec<GraphEvent> {
+        let Some(step) = self.step(step) else { return Vec::new() };
+        let Some(facts) = self.facts(step.node) else { return Vec::new() };
         let fails = match step.part {
             Part::Branch => false,
             Part::Caught => true,
-            Part::Each => facts.item_fails && !facts.catches,
+            Part::Each => facts.at_once.items && !facts.catches,
             _ => !facts.catches,
         };
+        if !fails {
+            return Vec::new();
+        }
         // The work of an item lies in its branch, and its node around it.
-        let outer = self.scopes.get(&scope).filter(|_| step.part == Part::Each).map(|branch| branch.parent);
-        let scope = outer.unwrap_or(scope);
-        fails.then(|| GraphEvent::NodeExited {
+        let of_item =
+            self.scopes.get(&scope).filter(|branch| branch.item.is_some() && *branch.node == *step.node);
+        let outer = of_item.map(|branch| branch.parent);
+        let error = match of_item.and_then(|branch| branch.item.as_ref()) {
+            Some(item) => VisitError { message: format!("{item}: {}", error.message).into(), ..error },
+            None => error,
+        };
+        let mut scope = outer.unwrap_or(scope);
+        let mut events: Vec<_> = self.fails(step, scope, error.clone()).into_iter().collect();
+        let message = format!("`{}` failed: {}", step.node, error.message);
+        let error = VisitError { class: error.class, message: message.into() };
+        while let Some(Branch { parent, node, .. }) = self.scopes.get(&scope) {
+            let (parent, node) = (*parent, Arc::clone(node));
+            if !self.facts(&node).is_some_and(|facts| facts.at_once.branches && !facts.catches) {
+                break;
+            }
+            events.extend(self.fails_later(&node, parent, error.clone()));
+            scope = parent;
+        }
+        events
+    }
+
+    /// A failed exit, or a failure after the exit.
+    fn fails(&mut self, step: StepName<'_>, scope: ScopeId, error: VisitError) -> Option<GraphEvent> {
+        let has_exited = self.visits.get(scope, step.node).is_some_and(|latest| latest.exit.is_some());
+        if has_exited || self.is_after_exit(step) {
+            // Items fail one after the other, and their node once.
+            return if step.part == Part::Each { None } else { self.fails_later(step.node, scope, error) };
+        }
+        let iteration = self.open_visit(step, scope);
+        let exit = Exit { visit: iteration.unwrap_or_default(), told: 0, has_failed: true };
+        self.visits.of(scope, step.node).exit = Some(exit);
+        Some(GraphEvent::NodeExited {
             node: step.node.into(),
-            iteration: self.open_visit(step, scope),
+            iteration,
             branch: self.path(scope),
             status: VisitStatus::Failed,
+            kept: false,
+            result: NodeOutcome::failed(iteration.unwrap_or_default(), &error).into(),
             error: Some(error),
         })
+    }
+
+    fn fails_later(&mut self, node: &str, scope: ScopeId, error: VisitError) -> Option<GraphEvent> {
+        let iteration = self.latest_visit(node, scope);
+        if let Some(exit) = &mut self.visits.of(scope, node).exit
+            && std::mem::replace(&mut exit.has_failed, true)
+        {
+            return None;
+        }
+        Some(GraphEvent::VisitFailed { node: node.into(), iteration, branch: self.path(scope), error })
+    }
+
+    /// Whether the node of the step has left its result, and exited, before the step.
+    fn is_after_exit(&self, step: StepName<'_>) -> bool {
+        match step.part {
+            Part::Route | Part::Branch | Part::Join => true,
+            Part::Reply => self.facts(step.node).is_some_and(|facts| facts.pauses),
+            _ => false,
+        }
     }
 
     fn logged(&mut self, scope: ScopeId, event: &AnyEvent, cause: Cause) -> Vec<GraphEvent> {
@@ -170,25 +285,25 @@ impl RunState {
                     Some(outer) => format!("{}/{node}/{number}", outer.path),
                     None => format!("{node}/{number}"),
                 };
-                self.scopes.insert(scope, Branch { parent, path: path.into() });
+                let item = ItemOf::of(event.as_json()).map(|item| item.name().into());
+                let (node, path) = (node.into(), path.into());
+                self.scopes.insert(scope, Branch { parent, node, path, item });
                 Vec::new()
             }
             (EventName::Result(node), Some(current)) => {
-                let step = StepName::of(&current.step);
-                let is_caught = step.is_some_and(|step| step.part == Part::Caught);
-                let is_own = step.is_some_and(|step| step.node == node && step.part != Part::Join);
-                if is_caught {
+                let step = Arc::clone(&current.step);
+                let step = StepName::of(&step);
+                if step.is_some_and(|step| step.part == Part::Caught) {
                     // The branches that the visit had opened were dropped, and nothing gathers them.
                     self.close_below(scope);
                 }
-                let ended = part_of(event);
-                ended.map(|ended| self.ended(node, scope, ended, is_own)).unwrap_or_default()
+                part_of(event).map(|ended| self.ended(step, node, scope, (event, ended))).unwrap_or_default()
             }
             (EventName::Count(node), _) => {
                 if let Some(count) = data::<Count>(event) {
                     // A later result of a branch has the greater number.
-                    let latest = self.visits.entry(scope).or_default().entry(node.into()).or_default();
-                    *latest = count.visit.max(*latest);
+                    let latest = &mut self.visits.of(scope, node).visit;
+                    *latest = Some(latest.map_or(count.visit, |visit| visit.max(count.visit)));
                 }
                 Vec::new()
             }
@@ -211,21 +326,39 @@ impl RunState {
         }
     }
 
-    fn ended(&mut self, node: &str, scope: ScopeId, ended: Ended, is_own: bool) -> Vec<GraphEvent> {
-        self.visits.entry(scope).or_default().insert(node.into(), ended.visit);
-        if !is_own {
+    /// A result entered the log: of a visit, by a join that publishes it, or once more after its visit has exited.
+    fn ended(
+        &mut self,
+        step: Option<StepName<'_>>,
+        node: &str,
+        scope: ScopeId,
+        (event, ended): (&AnyEvent, Ended),
+    ) -> Vec<GraphEvent> {
+        let result = SharedOutcome::of(event);
+        self.visits.leave(scope, node, ended.visit, result.clone());
+        let Some(step) = step.filter(|step| step.node == node && step.part != Part::Join) else {
             return Vec::new();
-        }
+        };
+        let error = ended.error.map(|error| VisitError { class: error.class, message: error.message });
+        let has_failed = ended.status == VisitStatus::Failed;
+        let latest = self.visits.of(scope, node);
+        let before = latest.exit.as_ref().filter(|exit| exit.visit == ended.visit);
+        let (told, is_again) = (before.map_or(0, |exit| exit.told), before.is_some());
+        let failed_before = before.is_some_and(|exit| exit.has_failed);
+        let told_now = ended.warnings.len();
+        latest.exit =
+            Some(Exit { visit: ended.visit, told: told_now, has_failed: has_failed || failed_before });
+        let is_again = is_again || self.is_after_exit(step);
         let (node, iteration): (Arc<str>, _) = (node.into(), Some(ended.visit));
         let warning = |text| GraphEvent::Warning { node: Arc::clone(&node), iteration, text };
-        let mut events: Vec<_> = ended.warnings.into_iter().map(warning).collect();
-        events.push(GraphEvent::NodeExited {
-            node,
-            iteration,
-            branch: self.path(scope),
-            status: ended.status,
-            error: ended.error.map(|error| VisitError { class: error.class, message: error.message }),
-        });
+        let mut events: Vec<_> = ended.warnings.into_iter().skip(told).map(warning).collect();
+        let branch = self.path(scope);
+        if !is_again {
+            let Ended { status, kept, .. } = ended;
+            events.push(GraphEvent::NodeExited { node, iteration, branch, status, kept, error, result });
+        } else if let Some(error) = error.filter(|_| has_failed && !failed_before) {
+            events.push(GraphEvent::VisitFailed { node, iteration, branch, error });
+        }
         events
     }
 
@@ -241,13 +374,12 @@ impl RunState {
     /// The number of the visit that a step is a part of.
     fn open_visit(&self, step: StepName<'_>, scope: ScopeId) -> Option<u32> {
         let latest = self.latest_visit(step.node, scope);
-        match step.part {
-            // Their node has left its result already.
-            Part::Route | Part::Branch | Part::Join => latest,
-            _ => match latest {
-                Some(latest) => Some(latest.saturating_add(1)),
-                None => self.is_whole.then_some(1),
-            },
+        if self.is_after_exit(step) {
+            return latest;
+        }
+        match latest {
+            Some(latest) => Some(latest.saturating_add(1)),
+            None => self.is_whole.then_some(1),
         }
     }
 
@@ -255,7 +387,7 @@ impl RunState {
     fn latest_visit(&self, node: &str, scope: ScopeId) -> Option<u32> {
         let outer = |inner: &ScopeId| self.scopes.get(inner).map(|branch| branch.parent);
         let mut scopes = std::iter::successors(Some(scope), outer);
-        scopes.find_map(|scope| self.visits.get(&scope)?.get(node).copied())
+        scopes.find_map(|scope| self.visits.get(scope, node)?.visit)
     }
 
     fn path(&self, scope: ScopeId) -> Option<Arc<str>> {
@@ -274,7 +406,7 @@ impl RunState {
                 .collect();
             for scope in inner {
                 self.scopes.remove(&scope);
-                self.visits.remove(&scope);
+                self.visits.forget(scope);
                 open.push(scope);
             }
         }
@@ -287,16 +419,4 @@ fn visit_error(class: ErrorClass, error: &str) -> VisitError {
 
 fn data<T: DeserializeOwned>(event: &AnyEvent) -> Option<T> {
     T::deserialize(event.as_json()?).ok()
-}
-
-fn displayed(event: &AnyEvent) -> Option<GraphEvent> {
-    let NodeActivity { node, iteration, attempt, item, activity } =
-        event.downcast_ref::<NodeActivity>()?.clone();
-    Some(match activity {
-        Activity::Progress { text } => GraphEvent::Progress { node, iteration, attempt, item, text },
-        Activity::ToolCalled { tool } => GraphEvent::ToolCalled { node, iteration, attempt, item, tool },
-        Activity::ToolReturned { tool, ok } => {
-            GraphEvent::ToolReturned { node, iteration, attempt, item, tool, ok }
-        }
-    })
 }

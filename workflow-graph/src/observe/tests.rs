@@ -8,6 +8,7 @@ use workflow_core::{AnyEvent, DisplayItem, ExecutionId, StepError};
 
 use super::*;
 use crate::fixtures::{CHECKS, DESK, Script, at_desk, at_gate, caught, document, in_branches, report, start};
+use crate::retried::Again;
 use crate::seen::{Activity, NodeActivity};
 
 struct Lines(mpsc::Sender<String>);
@@ -41,14 +42,14 @@ async fn every_visit_is_entered_retried_left_and_routed() {
         {"type":"started","graph":"desk"}
         {"type":"node_entered","node":"look_up","iteration":1}
         {"type":"node_retried","node":"look_up","iteration":1,"attempt":2,"error":{"class":"transient","message":"busy"},"delay_ms":0}
-        {"type":"node_exited","node":"look_up","iteration":1,"status":"success"}
+        {"type":"node_exited","node":"look_up","iteration":1,"status":"success","result":{"status":"success","data":{"paid":5},"iteration":1}}
         {"type":"routed","from":"look_up","to":"look_up","reason":"vars.tries < 2"}
         {"type":"node_entered","node":"look_up","iteration":2}
-        {"type":"node_exited","node":"look_up","iteration":2,"status":"success"}
+        {"type":"node_exited","node":"look_up","iteration":2,"status":"success","result":{"status":"success","data":{"paid":6},"iteration":2}}
         {"type":"routed","from":"look_up","to":"pay","reason":"default"}
         {"type":"node_entered","node":"pay","iteration":1}
-        {"type":"node_exited","node":"pay","iteration":1,"status":"success"}
-        {"type":"ended","status":"completed","end":"completed"}"#]].assert_eq(&seen.join("\n"));
+        {"type":"node_exited","node":"pay","iteration":1,"status":"success","result":{"status":"success","data":{},"iteration":1}}
+        {"type":"ended","status":"completed","end":"completed","results":{"look_up":{"status":"success","data":{"paid":6},"iteration":2},"pay":{"status":"success","data":{},"iteration":1}}}"#]].assert_eq(&seen.join("\n"));
 }
 
 /// G32
@@ -58,7 +59,7 @@ async fn a_run_that_asks_waits() {
     expect![[r#"
         {"type":"started","graph":"desk"}
         {"type":"node_entered","node":"look_up","iteration":1}
-        {"type":"node_exited","node":"look_up","iteration":1,"status":"success"}
+        {"type":"node_exited","node":"look_up","iteration":1,"status":"success","result":{"status":"success","data":{"paid":5},"iteration":1}}
         {"type":"routed","from":"look_up","to":"approve","reason":"input.cents > input.limit"}
         {"type":"node_entered","node":"approve","iteration":1}
         {"type":"waiting"}"#]]
@@ -72,11 +73,11 @@ async fn a_caught_failure_leaves_its_node_once() {
     expect![[r#"
         {"type":"started","graph":"desk"}
         {"type":"node_entered","node":"look_up","iteration":1}
-        {"type":"node_exited","node":"look_up","iteration":1,"status":"failed","error":{"class":"permanent","message":"no such order"}}
+        {"type":"node_exited","node":"look_up","iteration":1,"status":"failed","error":{"class":"permanent","message":"no such order"},"result":{"status":"failed","data":null,"error":"no such order","iteration":1}}
         {"type":"routed","from":"look_up","to":"refuse","reason":"on failure"}
         {"type":"node_entered","node":"refuse","iteration":1}
-        {"type":"node_exited","node":"refuse","iteration":1,"status":"success"}
-        {"type":"ended","status":"completed","end":"completed"}"#]].assert_eq(&seen.join("\n"));
+        {"type":"node_exited","node":"refuse","iteration":1,"status":"success","result":{"status":"success","data":"no","iteration":1}}
+        {"type":"ended","status":"completed","end":"completed","results":{"look_up":{"status":"failed","data":null,"error":"no such order","iteration":1},"refuse":{"status":"success","data":"no","iteration":1}}}"#]].assert_eq(&seen.join("\n"));
 }
 
 /// G19, G25, G32
@@ -89,8 +90,8 @@ async fn a_failure_leaves_its_node_and_ends_the_run() {
     let seen = seen.await;
     expect![[r#"
         {"type":"node_entered","node":"pay","iteration":1}
-        {"type":"node_exited","node":"pay","iteration":1,"status":"failed","error":{"class":"rejected","message":"closed"}}
-        {"type":"ended","status":"failed"}"#]].assert_eq(&seen[seen.len() - 3..].join("\n"));
+        {"type":"node_exited","node":"pay","iteration":1,"status":"failed","error":{"class":"rejected","message":"closed"},"result":{"status":"failed","data":null,"error":"closed","iteration":1}}
+        {"type":"ended","status":"failed","results":{"look_up":{"status":"success","data":{"paid":6},"iteration":2}}}"#]].assert_eq(&seen[seen.len() - 3..].join("\n"));
 }
 
 /// G14, G32
@@ -100,15 +101,15 @@ async fn visits_in_branches_name_their_branch() {
     // Branches run at the same time.
     seen.sort();
     expect![[r#"
-        {"type":"ended","status":"completed","end":"completed"}
+        {"type":"ended","status":"completed","end":"completed","results":{"collect":{"status":"success","data":{"auth":false},"iteration":1},"decide":{"status":"success","data":1,"iteration":1},"test":{"status":"success","data":{},"iteration":1}}}
         {"type":"node_entered","node":"collect","iteration":1}
         {"type":"node_entered","node":"decide","iteration":1}
         {"type":"node_entered","node":"scan","iteration":1,"branch":"collect/1"}
         {"type":"node_entered","node":"test","iteration":1,"branch":"collect/2"}
-        {"type":"node_exited","node":"collect","iteration":1,"status":"success"}
-        {"type":"node_exited","node":"decide","iteration":1,"status":"success"}
-        {"type":"node_exited","node":"scan","iteration":1,"branch":"collect/1","status":"failed","error":{"class":"permanent","message":"red"}}
-        {"type":"node_exited","node":"test","iteration":1,"branch":"collect/2","status":"success"}
+        {"type":"node_exited","node":"collect","iteration":1,"status":"success","result":{"status":"success","data":{"auth":false},"iteration":1}}
+        {"type":"node_exited","node":"decide","iteration":1,"status":"success","result":{"status":"success","data":1,"iteration":1}}
+        {"type":"node_exited","node":"scan","iteration":1,"branch":"collect/1","status":"failed","error":{"class":"permanent","message":"red"},"result":{"status":"failed","data":null,"error":"red","iteration":1}}
+        {"type":"node_exited","node":"test","iteration":1,"branch":"collect/2","status":"success","result":{"status":"success","data":{},"iteration":1}}
         {"type":"routed","from":"collect","to":"decide","reason":"joined"}
         {"type":"routed","from":"collect","to":"scan","reason":"parallel","branch":"collect/1"}
         {"type":"routed","from":"collect","to":"test","reason":"parallel","branch":"collect/2"}
@@ -152,13 +153,20 @@ fn shown(activity: Activity) -> Observed {
 #[test]
 fn signs_of_work_are_events() {
     let seen = followed([
-        shown(Activity::ToolCalled { tool: "bank".into() }),
-        shown(Activity::ToolReturned { tool: "bank".into(), ok: true }),
+        shown(Activity::ToolCalled { tool: "bank".into(), input: json!({"cents": 5}).into() }),
+        shown(Activity::ToolReturned {
+            tool: "bank".into(),
+            ok: true,
+            output: json!("paid").into(),
+            error: None,
+        }),
+        shown(Activity::Again(Again::agent("too short"))),
         shown(Activity::Progress { text: "half".into() }),
     ]);
     expect![[r#"
-        {"type":"tool_called","node":"pay","iteration":1,"attempt":2,"tool":"bank"}
-        {"type":"tool_returned","node":"pay","iteration":1,"attempt":2,"tool":"bank","ok":true}
+        {"type":"tool_called","node":"pay","iteration":1,"attempt":2,"tool":"bank","input":{"cents":5}}
+        {"type":"tool_returned","node":"pay","iteration":1,"attempt":2,"tool":"bank","ok":true,"output":"paid"}
+        {"type":"work_repeated","node":"pay","iteration":1,"attempt":2,"of":"agent","failure":"too short"}
         {"type":"progress","node":"pay","iteration":1,"attempt":2,"text":"half"}"#]]
     .assert_eq(&seen.join("\n"));
 }
@@ -228,5 +236,5 @@ fn a_failed_item_leaves_its_node_only_where_it_fails_all() {
         followed_in(&text(failures), observed).split_off(2)
     };
     assert!(seen("continue_others").is_empty());
-    expect![[r#"{"type":"node_exited","node":"load","iteration":1,"status":"failed","error":{"class":"tool","message":"broken"}}"#]].assert_eq(&seen("fail_all").join("\n"));
+    expect![[r#"{"type":"node_exited","node":"load","iteration":1,"status":"failed","error":{"class":"tool","message":"broken"},"result":{"status":"failed","data":null,"error":"broken","iteration":1}}"#]].assert_eq(&seen("fail_all").join("\n"));
 }

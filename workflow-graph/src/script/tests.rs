@@ -45,7 +45,8 @@ async fn run(script: &ScriptedExecutor, node: &str, runs: u32) -> Result<AgentRe
 
 fn question(node: &str, asked: u32) -> Question<'_> {
     let result = &Value::Null;
-    Question { node, question: "Which?", result, goal: None, choices: Vec::new(), model: None, asked }
+    let (context, choices) = (result, Vec::new());
+    Question { node, question: "Which?", context, result, goal: None, choices, model: None, asked }
 }
 
 fn prompt(node: &str, purpose: Purpose, asked: u32) -> Prompt<'_> {
@@ -80,7 +81,7 @@ async fn agents_return_their_calls_and_may_skip() {
         "nodes: {a: [{data: {x: 1}, called: [{tool: search}, {tool: mail, ok: false}]}, {skip: enough}]}",
     );
     let first = run(&script, "a", 0).await.unwrap();
-    let calls = [("search", true), ("mail", false)].map(|(tool, ok)| ToolCall { tool: tool.into(), ok });
+    let calls = [("search", true), ("mail", false)].map(|(tool, ok)| ToolCall::new(tool, ok));
     assert_eq!(
         (first.status, first.data, first.calls),
         (AgentStatus::Success, json!({"x": 1}), calls.to_vec())

@@ -9,7 +9,8 @@ use serde_json::{Map, Value};
 use workflow_core::AnyEvent;
 
 use super::{Carried, Done, Failure, VisitStatus, is_default};
-use crate::executor::ToolCall;
+use crate::retried::Again;
+use crate::tool_call::ToolCall;
 
 /// `n`: the latest result of node `n`.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -38,9 +39,12 @@ pub(crate) struct NodeResult {
     pub(crate) warnings: Vec<Arc<str>>,
     #[serde(rename = "walk", default)]
     pub(crate) carried: Carried,
-    /// The tools that an agent called, in order.
+    /// The calls of tools by agents, in order, within the bounds of reports.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) calls: Vec<ToolCall>,
+    /// Why agents ran again in this visit, and judges were asked again, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) retries: Vec<Again>,
     /// The conversation of an agent, for the next one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) conversation: Option<Value>,
@@ -49,7 +53,7 @@ pub(crate) struct NodeResult {
     pub(crate) writes: Map<String, Value>,
 }
 
-/// The part of a result that a trace tells.
+/// The part of a result that events tell.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Ended {
     #[serde(default)]
@@ -61,6 +65,31 @@ pub(crate) struct Ended {
     pub(crate) kept: bool,
     #[serde(default)]
     pub(crate) warnings: Vec<Arc<str>>,
+}
+
+/// The part of a result that a trace tells.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Traced {
+    #[serde(default)]
+    pub(crate) status: VisitStatus,
+    #[serde(default)]
+    pub(crate) error: Option<Failure>,
+    pub(crate) visit: u32,
+    #[serde(default)]
+    pub(crate) kept: bool,
+    #[serde(default)]
+    pub(crate) warnings: Vec<Arc<str>>,
+    #[serde(default)]
+    pub(crate) calls: Vec<ToolCall>,
+    #[serde(default)]
+    pub(crate) retries: Vec<Again>,
+}
+
+/// The calls of tools in a result.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Calls {
+    #[serde(default)]
+    pub(crate) calls: Vec<ToolCall>,
 }
 
 /// The number of the visit that left a result.
@@ -122,6 +151,26 @@ impl From<&NodeResult> for Ended {
             kept: result.kept,
             warnings: result.warnings.clone(),
         }
+    }
+}
+
+impl From<&NodeResult> for Traced {
+    fn from(result: &NodeResult) -> Self {
+        Self {
+            status: result.status,
+            error: result.error.clone(),
+            visit: result.visit,
+            kept: result.kept,
+            warnings: result.warnings.clone(),
+            calls: result.calls.clone(),
+            retries: result.retries.clone(),
+        }
+    }
+}
+
+impl From<&NodeResult> for Calls {
+    fn from(result: &NodeResult) -> Self {
+        Self { calls: result.calls.clone() }
     }
 }
 

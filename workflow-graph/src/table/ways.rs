@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 
 use crate::document::model::hive::HiveNode;
 use crate::document::model::{Failures, Graph, Next, Node, OnFailure, Route, Target};
+use crate::node::checks;
+use crate::part::Part;
 
 /// The node that a target names.
 pub(crate) fn target(graph: &Graph, target: &Target) -> Option<usize> {
@@ -53,6 +55,15 @@ pub(super) fn asks_model(node: &Node) -> bool {
         Next::Decide(_) => true,
         Next::Sweny(sweny) => sweny.is_conditional(),
         _ => node.hive().is_some_and(HiveNode::asks_model),
+    }
+}
+
+/// Whether this part of the node asks a model about the results so far: for the route of `decide`, or as a judge.
+pub(super) fn shows_results(node: &Node, part: Part) -> bool {
+    match part {
+        Part::Route => matches!(node.next, Next::Decide(_)),
+        Part::Visit | Part::Each | Part::Reply => node.ensure.as_ref().is_some_and(checks::has_judge),
+        Part::Expired | Part::Caught | Part::Branch | Part::Join | Part::Collect => false,
     }
 }
 

@@ -12,7 +12,7 @@ use super::{EventName, JOINED, RouteTaken, StepName, Trace, Visit, VisitError};
 use crate::VisitStatus;
 use crate::document::model::{Dialect, Failures, Next};
 use crate::part::Part;
-use crate::state::{Count, Ended, Numbered, Token, part_of};
+use crate::state::{Count, Numbered, Token, Traced, part_of};
 
 /// The trace of a run, and where the log has its parts.
 #[derive(Debug, Default)]
@@ -95,7 +95,7 @@ impl<'a> Visits<'_, 'a> {
         if !step.is_some_and(|step| step.node == node && step.part != Part::Join) {
             return;
         }
-        let Some((began, result)) = self.log.visit_of(execution).zip(part_of::<Ended>(&event.value).ok())
+        let Some((began, result)) = self.log.visit_of(execution).zip(part_of::<Traced>(&event.value).ok())
         else {
             return;
         };
@@ -108,6 +108,10 @@ impl<'a> Visits<'_, 'a> {
         visit.status = result.status;
         visit.iteration = result.visit;
         visit.kept = result.kept;
+        // A kept result has the calls of the visit before.
+        if !result.kept {
+            (visit.calls, visit.retries) = (result.calls, result.retries);
+        }
         visit.error = result.error.map(|error| VisitError { class: error.class, message: error.message });
         visit.warnings = result.warnings;
         if visit.status == VisitStatus::Skipped && visit.warnings.is_empty() {
@@ -133,7 +137,11 @@ impl<'a> Visits<'_, 'a> {
         if execution.failure.is_some() || !fails_node {
             return;
         }
-        let (error, class) = (error.into(), class.to_string().into());
+        let error: Arc<str> = match self.log.item(execution) {
+            Some(item) => format!("{}: {error}", item.name()).into(),
+            None => error.into(),
+        };
+        let class = class.to_string().into();
         let end = execution.started.saturating_add(execution.took);
         let order = (self.log.settled(began.scope).unwrap_or(Seq(u64::MAX)), end);
         let (visited, visit) = self.visit(place, began, execution, order, None);
@@ -236,6 +244,8 @@ impl<'a> Visits<'_, 'a> {
             error: None,
             kept: false,
             warnings: Vec::new(),
+            calls: Vec::new(),
+            retries: Vec::new(),
             started: began.started,
             took: Duration::ZERO,
         }

@@ -138,7 +138,7 @@ fn visits_that_were_skipped_say_why_and_those_that_kept_a_result_say_so() {
     .unwrap();
     expect![[r#"
         mail     skipped  at 0ms, took 0ms: `requires` was not met
-        mail #2  success  at 0ms, took 0ms, kept
+        mail #2  success  at 0ms, took 0ms, beyond max_visits: the result before it stays
     "#]]
     .assert_eq(&trace.to_string());
 }

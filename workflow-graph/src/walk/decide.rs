@@ -38,7 +38,8 @@ impl Walk {
             return Err(StepError::permanent("the node asks no model"));
         };
         let result = visit.sight.data(plan.node).cloned().unwrap_or_default();
-        let (target, reason, warning) = match self.chosen(plan, decide, &asks, &result).await {
+        let context = visit.sight.for_question();
+        let (target, reason, warning) = match self.chosen(plan, decide, &asks, (&context, &result)).await {
             Ok(choice) => {
                 let target =
                     decide.choices.iter().map(|choice| &choice.to).find(|to| *written(to) == *choice.to);
@@ -72,7 +73,7 @@ impl Walk {
         plan: &Plan,
         decide: &Decide,
         asks: &Asks,
-        result: &Value,
+        (context, result): (&Value, &Value),
     ) -> Result<Choice, NodeError> {
         let node = &self.graph.nodes[plan.node];
         let targets: Vec<_> =
@@ -80,6 +81,7 @@ impl Walk {
         let question = Question {
             node: &node.id.value,
             question: &asks.question,
+            context,
             result,
             goal: None,
             choices: targets.into_iter().map(|(to, about)| Offer::new(to, about)).collect(),

@@ -11,8 +11,10 @@ use super::visit::{Visit, forget};
 use super::work::Worked;
 use super::{Walk, read};
 use crate::document::model::{Failures, Work};
+use crate::retried::Again;
 use crate::state::{Done, NodeResult, VisitStatus, names};
 use crate::table::Plan;
+use crate::tool_call::ToolCall;
 
 /// `n:done`: an item whose work is done, without its data.
 #[derive(Debug, Default, Deserialize)]
@@ -23,6 +25,10 @@ struct ItemDone {
     prompts: u32,
     #[serde(default)]
     warnings: Vec<Arc<str>>,
+    #[serde(default)]
+    calls: Vec<ToolCall>,
+    #[serde(default)]
+    again: Vec<Again>,
     /// The routes of a child that ended before a choice, in a dry run.
     dry: Option<Vec<Arc<str>>>,
 }
@@ -78,18 +84,28 @@ impl Visit<'_> {
     pub(super) async fn done(mut self: Box<Self>, worked: Worked) -> Result<Emitted, StepError> {
         let mut done = Done { runs: worked.runs, judged: worked.judged, decided: 0 };
         let (prompts, warnings, saved, dry) = (worked.prompts, worked.warnings, worked.saved, worked.dry);
+        let (calls, mut again) = (self.bounded(worked.calls), worked.again);
         let result = Arc::new(NodeResult { data: worked.data, ..self.result() });
         let data = match worked.status {
             VisitStatus::Skipped => Value::Null,
             VisitStatus::Success | VisitStatus::Failed => {
                 if !worked.is_checked && dry.is_none() {
-                    done.judged = done.judged.saturating_add(self.check(&result).await?.1);
+                    let checked = self.check(&result).await?;
+                    done.judged = done.judged.saturating_add(checked.judged);
+                    again.extend(checked.again);
                 }
                 Arc::unwrap_or_clone(result).data
             }
         };
         forget(saved).await?;
+        let warnings: Vec<_> = warnings.into_iter().chain(std::mem::take(&mut self.warnings)).collect();
         let mut value = json!({ "done": done, "prompts": prompts, "warnings": warnings });
+        if !calls.is_empty() {
+            value["calls"] = json!(calls);
+        }
+        if !again.is_empty() {
+            value["again"] = json!(again);
+        }
         if let Some(dry) = dry {
             value["dry"] = json!(dry);
         }
@@ -121,6 +137,7 @@ impl Walk {
         };
         let (mut items, mut failed, mut done) = (Vec::new(), Vec::new(), Done::default());
         let (mut prompts, mut warnings, mut dry) = (0_u32, Vec::new(), None::<Vec<Arc<str>>>);
+        let (mut calls, mut again) = (Vec::new(), Vec::new());
         for (index, branch) in branches.iter().enumerate() {
             let value = branch.events().last().and_then(|event| event.as_json());
             let of_item: ItemDone = value.map_or(Ok(ItemDone::default()), read)?;
@@ -128,6 +145,9 @@ impl Walk {
             done.judged = done.judged.saturating_add(of_item.done.judged);
             prompts = prompts.saturating_add(of_item.prompts);
             warnings.extend(of_item.warnings);
+            let item = u32::try_from(index).ok();
+            calls.extend(of_item.calls.into_iter().map(|call| ToolCall { item, ..call }));
+            again.extend(of_item.again.into_iter().map(|again| Again { item, ..again }));
             // Items that end before the same choice have the same routes.
             for route in of_item.dry.into_iter().flatten() {
                 let dry = dry.get_or_insert_default();
@@ -158,6 +178,8 @@ impl Walk {
             judged: done.judged,
             prompts,
             warnings,
+            calls,
+            again,
             dry,
             ..Worked::of(data)
         };

@@ -14,6 +14,7 @@ use crate::document::model::hive::{Condition, HiveEdge, HiveNode};
 use crate::document::model::{Failures, Next};
 use crate::executor::{Choice, NodeError, Offer, Question};
 use crate::expression::short;
+use crate::sight;
 use crate::state::{About, Carried, Failure, GraphStatus, NodeResult, ONLY_PATH, Opened, Token};
 use crate::table::Plan;
 
@@ -194,7 +195,8 @@ impl Walk {
         let asks: Asks = read(call.input(0).json().unwrap_or(&Value::Null))?;
         let mut visit = self.open(plan, call)?;
         visit.carried = asks.walk.clone();
-        let answer = self.hive_choice(plan, hive, &asks).await;
+        let memory = sight::bounded(visit.memory_keys());
+        let answer = self.hive_choice(plan, hive, &asks, &memory).await;
         let targets = hive.edges.iter().filter(|edge| edge.condition == Condition::LlmDecide);
         let fallback = match answer {
             Ok(choice) => {
@@ -225,8 +227,14 @@ impl Walk {
         visit.leave_by(result, way)
     }
 
-    /// One question, with goal, result and targets.
-    async fn hive_choice(&self, plan: &Plan, hive: &HiveNode, asks: &Asks) -> Result<Choice, NodeError> {
+    /// One question, with goal, memory, result and targets.
+    async fn hive_choice(
+        &self,
+        plan: &Plan,
+        hive: &HiveNode,
+        asks: &Asks,
+        memory: &Value,
+    ) -> Result<Choice, NodeError> {
         let goal = self.graph.hive().and_then(|hive| hive.goal.as_ref());
         let mut choices: Vec<Offer<'_>> = Vec::new();
         for edge in hive.edges.iter().filter(|edge| edge.condition == Condition::LlmDecide) {
@@ -238,6 +246,7 @@ impl Walk {
         let question = Question {
             node: self.id(plan.node),
             question: &question,
+            context: memory,
             result: &asks.output,
             goal,
             choices,

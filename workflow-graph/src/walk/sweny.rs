@@ -1,6 +1,8 @@
 //! Visits of nodes of SWEny documents, which go on after every failure. This file owns the begin and the end of a visit;
 //! attempts, what is seen, and the choice of an edge are files of their own.
 
+use std::sync::Arc;
+
 use workflow_core::StepError;
 use workflow_core::signature::Emitted;
 
@@ -52,7 +54,7 @@ impl Visit<'_> {
             executor: &**executor,
             registered: self.walk.executors.skills(),
             context: context.clone(),
-            seen,
+            seen: Arc::new(seen),
             judged: self.done.judged,
             prompts: self.carried.prompts,
         };
@@ -84,6 +86,8 @@ impl Visit<'_> {
         result.done.judged = result.done.judged.saturating_add(ended.judged);
         result.conversation = ended.conversation;
         result.verdicts = ended.verdicts;
+        result.retries = ended.again;
+        result.calls = self.bounded(ended.calls);
         self.carried.prompts = self.carried.prompts.saturating_add(ended.prompts);
         self.carried.degraded |= ended.status == VisitStatus::Failed || ended.is_soft;
         self.warnings.extend(ended.warnings);

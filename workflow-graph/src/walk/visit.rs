@@ -16,11 +16,13 @@ use crate::document::model::sweny::SwenyGraph;
 use crate::document::model::{Dialect, Ensure, Extras, Node, Otherwise, Work};
 use crate::node::judge::Judges;
 use crate::node::{checks, render};
+use crate::retried::Again;
 use crate::sight::{Held, Sight};
 use crate::state::{
     About, Came, Carried, Count, Done, GraphStatus, Joined, NodeResult, Verdict, VisitStatus, names, part_of,
 };
 use crate::table::Plan;
+use crate::tool_call::{self, ToolCall};
 
 /// A visit of a node, in one of its steps.
 pub(super) struct Visit<'w> {
@@ -42,6 +44,16 @@ pub(super) struct Visit<'w> {
     pub(super) warnings: Vec<Arc<str>>,
     /// Of Hive documents.
     pub(super) memory: Option<Memory>,
+}
+
+/// The checks of a result that all hold.
+#[derive(Debug, Default)]
+pub(super) struct Checked {
+    pub(super) verdicts: Vec<Verdict>,
+    /// Judges that were asked again.
+    pub(super) again: Vec<Again>,
+    /// Questions to judges.
+    pub(super) judged: u32,
 }
 
 impl Walk {
@@ -226,6 +238,7 @@ impl<'w> Visit<'w> {
         result.visit = self.sight.visit;
         result.kept = true;
         result.opened = Vec::new();
+        result.retries = Vec::new();
         // Memory stays, and nothing is written again.
         result.writes.clear();
         self.end(result, Leave::Next)
@@ -245,10 +258,10 @@ impl<'w> Visit<'w> {
             return self.leave_by(Arc::unwrap_or_clone(result), way);
         }
         if !is_skipped && !is_checked {
-            let (verdicts, judged) = self.check(&result).await?;
+            let checked = self.check(&result).await?;
             let result = Arc::make_mut(&mut result);
-            result.verdicts = verdicts;
-            result.done.judged = result.done.judged.saturating_add(judged);
+            (result.verdicts, result.retries) = (checked.verdicts, checked.again);
+            result.done.judged = result.done.judged.saturating_add(checked.judged);
         }
         self.sight.leave(Arc::clone(&result));
         for (name, value) in node.set.iter().filter(|_| !is_skipped) {
@@ -271,39 +284,46 @@ impl<'w> Visit<'w> {
         result.done.runs = result.done.runs.saturating_add(worked.runs);
         result.done.judged = result.done.judged.saturating_add(worked.judged);
         result.conversation = worked.conversation;
-        result.calls = worked.calls;
+        result.calls = self.bounded(worked.calls);
+        result.retries = worked.again;
         result.verdicts = worked.verdicts;
         self.carried.prompts = self.carried.prompts.saturating_add(worked.prompts);
         self.warnings.extend(worked.warnings);
         (Arc::new(result), worked.saved)
     }
 
-    /// The schema and the checks of nodes that have one attempt for them: verdicts, and questions to judges. The result is
-    /// shared with nothing afterwards.
-    pub(super) async fn check(&mut self, result: &Arc<NodeResult>) -> Result<(Vec<Verdict>, u32), StepError> {
+    /// The calls of the work as its result has them.
+    pub(super) fn bounded(&mut self, calls: Vec<ToolCall>) -> Vec<ToolCall> {
+        let (calls, warning) = tool_call::bounded(calls);
+        self.warnings.extend(warning);
+        calls
+    }
+
+    /// The schema and the checks of nodes that have one attempt for them. The result is shared with nothing afterwards.
+    pub(super) async fn check(&mut self, result: &Arc<NodeResult>) -> Result<Checked, StepError> {
         let node = self.node();
         if let Some(schema) = &node.output {
             checks::output(schema, &result.data).map_err(StepError::permanent)?;
         }
         match &node.ensure {
             Some(ensure) => Box::pin(self.ensure(ensure, result)).await,
-            None => Ok((Vec::new(), 0)),
+            None => Ok(Checked::default()),
         }
     }
 
-    async fn ensure(
-        &mut self,
-        ensure: &Ensure,
-        result: &Arc<NodeResult>,
-    ) -> Result<(Vec<Verdict>, u32), StepError> {
+    async fn ensure(&mut self, ensure: &Ensure, result: &Arc<NodeResult>) -> Result<Checked, StepError> {
         let sight = self.sight.with_own(Arc::clone(result));
         let executor = self.walk.executors.agents().map(|agents| &**agents);
         let model = self.walk.graph.defaults.judge_model.as_deref();
-        let mut judges = Judges::new(&self.node().id.value, executor, model, result.done.judged);
+        let context = if checks::has_judge(ensure) { self.sight.everything() } else { Value::Null };
+        let mut judges = Judges::new(&self.node().id.value, executor, model, &context, result.done.judged);
+        if checks::has_judge(ensure) {
+            judges.show_by(self.context()?);
+        }
         let verdicts = checks::ensure(ensure, &result.data, &sight, &[], &mut judges).await;
         match checks::failure_text(&verdicts) {
             Some(failure) => Err(StepError::permanent(failure)),
-            None => Ok((verdicts, judges.asked())),
+            None => Ok(Checked { verdicts, again: judges.take_again(), judged: judges.asked() }),
         }
     }
 

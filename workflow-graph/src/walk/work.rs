@@ -12,12 +12,14 @@ use crate::command::{self, CommandSpec};
 use crate::context::{NodeContext, Parts, Services};
 use crate::document::model::{Agent, Command, Work};
 use crate::document::template::Template;
-use crate::executor::{AgentStatus, ToolCall};
+use crate::executor::AgentStatus;
 use crate::expression::Scope;
 use crate::node::agent::{self, AgentWork};
 use crate::node::{Sees, render};
+use crate::retried::Again;
 use crate::sight::Sight;
 use crate::state::{Begin, GraphStatus, NodeResult, Output, Verdict, VisitStatus, names};
+use crate::tool_call::ToolCall;
 
 /// The result of a node's work.
 #[derive(Debug, Default)]
@@ -30,6 +32,7 @@ pub(super) struct Worked {
     pub(super) warnings: Vec<Arc<str>>,
     pub(super) conversation: Option<Value>,
     pub(super) calls: Vec<ToolCall>,
+    pub(super) again: Vec<Again>,
     /// Holds what the work has saved, which is forgotten once the visit has succeeded.
     pub(super) saved: Option<NodeContext>,
     pub(super) runs: u32,
@@ -159,6 +162,7 @@ impl<'w> Visit<'w> {
                 warnings: done.warnings,
                 conversation: done.conversation,
                 calls: done.calls,
+                again: done.again,
                 runs: done.asked.runs,
                 judged: done.asked.judged,
                 prompts: done.asked.prompts,
@@ -202,7 +206,7 @@ impl<'w> Visit<'w> {
             attempt,
             item: self.sight.item.as_ref().map(|(_, index)| *index),
             input: self.sight.input.clone(),
-            results: self.sight.all_data().collect(),
+            results: self.sight.all_results().collect(),
             runs: self.done.runs.saturating_add(attempt - 1),
             services: Services::of(self.call.injectables()?, attempt),
         }))

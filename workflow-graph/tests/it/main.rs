@@ -32,4 +32,8 @@ mod hive;
 mod model;
 mod sweny;
 mod decisions;
+mod questions;
+mod calls;
+mod observed;
+mod below;
 mod explained;

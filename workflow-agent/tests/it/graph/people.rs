@@ -83,7 +83,7 @@ async fn gates_of_the_document_and_approvals_of_its_agents_are_answered_in_one_p
     run.answer(gates[0].id, json!({"right": true})).await.unwrap();
     let approvals = agents.approvals(&engine, &run).await.unwrap();
     assert_eq!((approvals.len(), approvals[0].run()), (1, &asking));
-    approvals[0].approve().await.unwrap();
+    approvals[0].edit(json!({"cents": 650})).await.unwrap();
     let question = question(&agents, &engine, &run).await;
     assert_eq!((calls.len(), question.question()), (1, "Which account?"));
     assert!(agents.approvals(&engine, &run).await.unwrap().is_empty());
@@ -91,6 +91,9 @@ async fn gates_of_the_document_and_approvals_of_its_agents_are_answered_in_one_p
     let result = run.outcome().await.unwrap();
     assert!(reads(&result.output["paid"], "the blue one"), "{}", result.output);
     assert_eq!((calls.len(), &result.output["right"]), (1, &json!(true)));
+    // The call ran with the arguments of the person.
+    let made = &result.results["pay"].calls[0];
+    assert_eq!((&*made.tool, &*made.input, &*made.output), ("pay", &json!({"cents": 650}), &json!("paid")));
     assert!(agents.approvals(&engine, &run).await.unwrap().is_empty(), "the run has ended");
 }
 
@@ -108,7 +111,8 @@ nodes: {pay: {agent: 'Pay.'}}
     let (agents, hosted) = only(paying(&calls));
     let engine = builder(text, &agents).agent(hosted).build().unwrap();
     let run = GraphRun::start(&engine, "test", json!({})).await.unwrap();
-    asked(&run, 1).await;
+    assert_eq!(run.settled().await, workflow_core::RunStatus::Waiting);
+    assert!(run.gates().await.unwrap().is_empty(), "approvals are no questions of the documents");
     let approvals = agents.approvals(&engine, &run).await.unwrap();
     approvals[0].reject("too much").await.unwrap();
     question(&agents, &engine, &run).await.answer("none").await.unwrap();

@@ -63,6 +63,29 @@ async fn a_model_with_native_output_receives_the_schema_of_the_choices() {
 
 /// A92
 #[tokio::test]
+async fn a_model_that_chooses_sees_the_input_and_every_result_so_far() {
+    let text = "
+graph: test
+nodes:
+  gather: {value: {severity: high}, next: a}
+  a: {value: {sky: clear}, next: {decide: 'Which?', choices: [{to: b}, {to: end}], otherwise: b}}
+  b: {value: b}
+";
+    let model = ScriptedModel::new([ScriptedReply::text("end")]);
+    let result = run(text, agent("one", &model)).await.unwrap();
+    assert_eq!(result.at, "a");
+    let asked = texts(&model.requests()[0]).pop().unwrap();
+    let (own, before) = asked.split_once("earlier steps").unwrap_or((&asked, ""));
+    assert!(own.contains(r#"{"sky":"clear"}"#), "{asked}");
+    assert!(
+        before.contains(r#""gather":{"severity":"high"}"#) && before.contains(r#""input":{}"#),
+        "{asked}"
+    );
+    assert!(!before.contains("clear"), "{asked}");
+}
+
+/// A92
+#[tokio::test]
 async fn a_judge_and_its_guidance_are_calls_of_the_models_that_the_document_names() {
     let text = "
 graph: test

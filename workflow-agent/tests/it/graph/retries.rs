@@ -36,6 +36,16 @@ async fn failed_checks_are_the_next_message_of_the_conversation_and_calls_before
         let run = GraphRun::start(&engine, "test", json!({})).await.unwrap();
         let result = run.outcome().await.unwrap();
         assert_eq!((result.output, calls.len()), (json!("run 2"), 1));
+        // The calls of both runs, with what they were given and what they returned.
+        let made = json!(result.results["a"].calls);
+        assert_eq!(
+            made,
+            json!([
+                {"tool": "weather", "ok": true, "input": {"city": "Bern"}, "output": "warm in Bern"},
+                {"tool": "visit", "ok": true, "input": {"city": "Bern"}, "output": "visited Bern"},
+            ])
+        );
+        assert_eq!(json!(result.trace.visits[0].calls), made);
 
         let requests = model.requests();
         assert_eq!(requests.len(), 4);

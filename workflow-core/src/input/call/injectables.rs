@@ -1,6 +1,7 @@
 //! The injected values of a call: each is made when it is first asked for, and ends with the attempt. A handle gives
 //! them to code that the step of a run-time workflow calls.
 
+use std::any::Any;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -193,6 +194,12 @@ impl Injectables {
     /// The children of the attempt, without their type.
     pub(crate) fn attempt_children(&self) -> Arc<dyn StartedChildren> {
         self.taken.children(&self.context)
+    }
+
+    /// The engine that drives the run, without its type.
+    pub(crate) fn engine_parts(&self) -> Result<Arc<dyn Any + Send + Sync>, StepError> {
+        self.taken.note(Asked::ENGINE);
+        self.context.run.engine().ok_or_else(|| StepError::permanent(Internal::NoEngine))
     }
 
     /// The context of the run.

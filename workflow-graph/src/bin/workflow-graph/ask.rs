@@ -2,14 +2,13 @@
 //! the run or a signal, never with the line alone.
 
 use std::io::{self, BufRead, IsTerminal as _, Read, Write};
-use std::time::SystemTime;
 
 use clap::ValueEnum;
 use tokio::sync::mpsc;
 
 use crate::reply;
 use crate::standing::Open;
-use crate::text::{one_line, plain, plain_lines, time};
+use crate::text::{one_line, plain, plain_lines, time_to_answer};
 
 /// The most bytes of a line.
 const LINE: u64 = 1024 * 1024;
@@ -71,8 +70,8 @@ pub(crate) fn print(open: &Open) -> io::Result<()> {
     for field in reply::fields(schema) {
         writeln!(to, "  {field}")?;
     }
-    if let Some(left) = gate.deadline.and_then(|end| end.duration_since(SystemTime::now()).ok()) {
-        writeln!(to, "  time to answer: {}", time(left))?;
+    if let Some(time) = time_to_answer(gate) {
+        writeln!(to, "  {time}")?;
     }
     prompt(&mut to, open)
 }

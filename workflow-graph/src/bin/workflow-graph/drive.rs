@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use serde_json::Value;
-use workflow_core::{Engine, Pause, SendError};
+use workflow_core::{Pause, SendError};
 use workflow_graph::{GraphError, GraphFailure, GraphResult, GraphRun, ScriptedExecutor};
 
 use crate::ask::{self, Lines};
@@ -37,7 +37,6 @@ pub(crate) struct Given {
 
 /// The parts that drive a run.
 pub(crate) struct Driver<'a> {
-    pub(crate) engine: &'a Engine,
     pub(crate) script: Option<&'a ScriptedExecutor>,
     pub(crate) progress: &'a Progress,
     pub(crate) settled: tokio::sync::watch::Receiver<u64>,
@@ -73,13 +72,13 @@ impl Driver<'_> {
                 }
                 return driven(outcome.await);
             }
-            let Standing { is_paused, is_still, gates } = Standing::of(self.engine, run).await?;
+            let Standing { is_paused, is_still, gates } = Standing::of(run).await?;
             if let Some(Given { gate, answer }) = &given {
                 match named(&gates, gate) {
                     Ok(open) => {
                         let answer =
                             reply::read(open.gate.schema.as_ref(), answer).map_err(Problem::Wrong)?;
-                        open.run.answer(open.gate.id, answer).await?;
+                        open.run.answer(&open.gate, answer).await?;
                         given = None;
                         continue;
                     }
@@ -144,7 +143,9 @@ impl Driver<'_> {
                 }
                 () = tokio::time::sleep(LOOK) => {
                     let is_open = match open.run.gates().await {
-                        Ok(gates) => gates.iter().any(|gate| gate.id == open.gate.id),
+                        Ok(gates) => {
+                            gates.iter().any(|gate| gate.id == open.gate.id && gate.run == open.gate.run)
+                        }
                         Err(_) => false,
                     };
                     if !is_open {
@@ -191,7 +192,7 @@ fn late() -> Problem {
 
 /// Answers a question. Returns why the answer is refused, and nothing if it is taken or comes too late.
 async fn answered(open: &Open, answer: Value) -> Result<Option<String>, Problem> {
-    match open.run.answer(open.gate.id, answer).await {
+    match open.run.answer(&open.gate, answer).await {
         Ok(())
         | Err(GraphError::Send(
             SendError::Ended { .. }

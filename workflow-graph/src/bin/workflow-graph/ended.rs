@@ -2,7 +2,6 @@
 
 use std::io::{self, Write};
 use std::path::Path;
-use std::time::SystemTime;
 
 use serde_json::{Value, json};
 use workflow_core::RunError;
@@ -14,7 +13,7 @@ use crate::quote;
 use crate::reply;
 use crate::session::{Done, With};
 use crate::standing::Open;
-use crate::text::{one_line, plain_lines, print_json, short, time};
+use crate::text::{one_line, plain_lines, print_json, short, time_to_answer};
 use crate::{Exit, Output};
 
 /// The most characters of a question that is listed.
@@ -205,7 +204,6 @@ fn waits(
             let mut gate = json!(open.gate);
             if let Value::Object(fields) = &mut gate {
                 fields.insert("name".into(), open.label.clone().into());
-                fields.insert("run".into(), open.run.id().to_string().into());
                 fields.insert("answer".into(), command(open).into());
             }
             gate
@@ -220,8 +218,8 @@ fn waits(
         for field in reply::fields(open.gate.schema.as_ref()) {
             note(&format!("  {field}"));
         }
-        if let Some(left) = open.gate.deadline.and_then(|end| end.duration_since(SystemTime::now()).ok()) {
-            note(&format!("  time to answer: {}", time(left)));
+        if let Some(time) = time_to_answer(&open.gate) {
+            note(&format!("  {time}"));
         }
         match command(open) {
             Some(command) => note(&format!("  answer with: {command}")),

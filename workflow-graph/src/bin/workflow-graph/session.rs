@@ -108,7 +108,6 @@ impl Session {
         let interrupts = Interrupts::new()?;
         let lines = if self.asks_here { Some(Lines::read()?) } else { None };
         let mut driver = Driver {
-            engine: &engine,
             script: self.script.as_ref(),
             progress: &progress,
             settled,

@@ -2,9 +2,10 @@
 
 use std::fmt::Write as _;
 use std::io;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
+use workflow_graph::Gate;
 
 /// The text on one line, without characters that a terminal would interpret.
 pub(crate) fn plain(text: &str) -> String {
@@ -17,6 +18,14 @@ pub(crate) fn one_line(text: &str) -> String {
         return plain(text.trim_end());
     }
     plain(&text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" "))
+}
+
+/// The time that is left to answer a question, and its end by RFC 3339, as the gate's JSON has it.
+pub(crate) fn time_to_answer(gate: &Gate) -> Option<String> {
+    let left = gate.deadline?.duration_since(SystemTime::now()).ok()?;
+    let gate = serde_json::to_value(gate).ok()?;
+    let until = gate.get("deadline")?.as_str()?;
+    Some(format!("time to answer: {}, until {until}", time(left)))
 }
 
 /// A time as people say it: `250ms`, `1.5s`, `12m 5s`, `47h 59m`.

@@ -140,15 +140,22 @@ fn calls(tree: &Tree, reading: &mut Reading<'_>) -> Vec<ToolCall> {
 }
 
 fn call(tree: &Tree, reading: &mut Reading<'_>) -> Option<ToolCall> {
-    let fields = Fields::new(tree, "a call", &["tool", "ok"], reading)?;
-    let ok = match fields.get("ok") {
-        None => true,
-        Some(Tree { kind: Kind::Bool(ok), .. }) => *ok,
+    let fields = Fields::new(tree, "a call", &["tool", "ok", "input", "output", "error"], reading)?;
+    let stated = match fields.get("ok") {
+        None => None,
+        Some(Tree { kind: Kind::Bool(ok), .. }) => Some(*ok),
         Some(tree) => {
             reading.wrong_type(tree, "`ok`", "`true` or `false`");
-            true
+            None
         }
     };
-    let tool = fields.required("tool", reading).and_then(|tree| reading.name(tree, "tool"))?;
-    Some(ToolCall { tool: tool.value, ok })
+    let tool = fields.required("tool", reading).and_then(|tree| reading.name(tree, "tool"))?.value;
+    let json = |key: &str| fields.get(key).map(Tree::to_json).unwrap_or_default();
+    let error =
+        fields.get("error").and_then(|tree| reading.text(tree, "error")).map(|text| text.value.clone());
+    let call = match error {
+        Some(error) => ToolCall::failed(tool, json("input"), error),
+        None => ToolCall::returned(tool, json("input"), json("output")),
+    };
+    Some(ToolCall { ok: stated.unwrap_or(call.ok), ..call })
 }

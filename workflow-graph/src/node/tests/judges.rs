@@ -17,7 +17,8 @@ async fn the_prompt_has_the_question_the_data_and_the_form_of_the_answer() {
     assert_eq!(judged(CHECK, &player, 7).await, (None, 1));
     assert_eq!(player.asked(), ["n Judge default-judge 7"]);
     let text = player.prompt(0).text;
-    for part in ["Is a good?", "{\"text\":\"a\"}", "VERDICT: one word, `yes` or `no`\nREASONING: "] {
+    let context = "{\"input\":{\"topic\":\"tea\"},\"n\":null}";
+    for part in ["Is a good?", context, "{\"text\":\"a\"}", "VERDICT: one word, `yes` or `no`\nREASONING: "] {
         assert!(text.contains(part), "{text}");
     }
 }

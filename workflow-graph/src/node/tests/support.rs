@@ -30,14 +30,14 @@ pub(super) fn names(value: Value) -> Map<String, Value> {
 }
 
 pub(super) fn call(tool: &str, ok: bool) -> ToolCall {
-    ToolCall { tool: tool.into(), ok }
+    ToolCall::new(tool, ok)
 }
 
 /// Why a check of `ensure` of node `n` does not hold.
 pub(super) fn unmet_after(check: &str, calls: &[ToolCall], scope: Value) -> Option<String> {
     let document = document(&format!("graph: g\nnodes:\n  n: {{function: f, ensure: [{check}]}}\n"));
     let ensure = document.graphs()[0].nodes[0].ensure.as_ref().unwrap();
-    let mut judges = Judges::new("n", None, None, 0);
+    let mut judges = Judges::new("n", None, None, &Value::Null, 0);
     let scope = names(scope);
     let verdicts = checks::ensure(ensure, &Value::Null, &scope, calls, &mut judges)
         .now_or_never()
@@ -142,7 +142,8 @@ impl AgentExecutor for Player {
 pub(super) async fn judged(check: &str, player: &Player, before: u32) -> (Option<String>, u32) {
     let document = document(&format!("graph: g\nnodes:\n  n: {{function: f, ensure: [{check}]}}\n"));
     let ensure = document.graphs()[0].nodes[0].ensure.as_ref().unwrap();
-    let mut judges = Judges::new("n", Some(player), Some("default-judge"), before);
+    let context = json!({"input": {"topic": "tea"}, "n": null});
+    let mut judges = Judges::new("n", Some(player), Some("default-judge"), &context, before);
     let data = json!({"text": "a"});
     let scope = names(json!({ "n": data }));
     let verdicts = checks::ensure(ensure, &data, &scope, &[], &mut judges).await;

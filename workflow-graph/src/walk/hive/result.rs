@@ -37,6 +37,7 @@ impl<'w> Visit<'w> {
         let mut result = NodeResult { status: worked.status, data: worked.data, ..self.result() };
         result.done.runs = result.done.runs.saturating_add(worked.runs);
         self.warnings.extend(worked.warnings);
+        result.calls = self.bounded(worked.calls);
         // The whole of a result that is no map is one key of it.
         let is_map = result.data.is_object();
         if is_map {

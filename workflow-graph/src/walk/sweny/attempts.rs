@@ -10,14 +10,15 @@ use super::evaluate::{self, Aliases};
 use super::seen::Seen;
 use crate::document::model::sweny::{Layer, SwenyGraph, SwenyGuidance, SwenyNode};
 use crate::document::model::{Agent, Defaults, Node};
-use crate::document::template::Template;
 use crate::executor::caught;
 use crate::node::judge::{Judges, bounded};
 use crate::node::{add_warnings, checks, reason};
+use crate::retried::Again;
 use crate::skill::InlineSkill;
 use crate::state::{Verdict, VisitStatus};
 use crate::{
     AgentExecutor, AgentResult, AgentStatus, AgentTask, Mend, NodeContext, NodeError, Prompt, Purpose,
+    ToolCall,
 };
 
 /// A node, and what its attempts need.
@@ -31,7 +32,7 @@ pub(super) struct Attempts<'a> {
     /// The skills of the program, if it says which it has.
     pub(super) registered: Option<&'a BTreeSet<Arc<str>>>,
     pub(super) context: NodeContext,
-    pub(super) seen: Seen,
+    pub(super) seen: Arc<Seen>,
     /// Questions to judges before, of this node in this run.
     pub(super) judged: u32,
     /// Prompts for advice before, of this run.
@@ -50,6 +51,8 @@ pub(super) struct Ended {
     pub(super) verdicts: Vec<Verdict>,
     pub(super) warnings: Vec<Arc<str>>,
     pub(super) conversation: Option<Value>,
+    pub(super) calls: Vec<ToolCall>,
+    pub(super) again: Vec<Again>,
     pub(super) runs: u32,
     pub(super) judged: u32,
     pub(super) prompts: u32,
@@ -70,10 +73,13 @@ impl Ended {
 impl Attempts<'_> {
     pub(super) async fn run(mut self) -> Ended {
         let model = self.extras.judge_model.as_deref().or(self.defaults.judge_model.as_deref());
-        let mut judges = Judges::new(&self.node.id.value, Some(self.executor), model, self.judged);
+        // The loop counts prompts in `self` while judges hold the context.
+        let seen = Arc::clone(&self.seen);
+        let mut judges = Judges::new(&self.node.id.value, Some(self.executor), model, &seen.0, self.judged);
+        judges.show_by(self.context.clone());
         let retries = self.extras.retry.as_ref().map_or(0, |retry| retry.max);
         let aliases = Aliases::of(self.inline_skills());
-        let (mut retry, mut warnings) = (None, Vec::new());
+        let (mut retry, mut warnings, mut again) = (None, Vec::new(), Vec::new());
         let (mut runs, before) = (0, self.prompts);
         let ended = loop {
             let answer = self.attempt(runs, retry.take()).await;
@@ -91,6 +97,7 @@ impl Attempts<'_> {
                 AgentStatus::Failed => break self.given_up(result),
             }
             let verdicts = self.verdicts(&result, &aliases, &mut judges).await;
+            again.extend(judges.take_again());
             let failures = checks::failures(&verdicts);
             let Some(text) = checks::failure_text(&verdicts) else {
                 break Ended { verdicts, ..of(result) };
@@ -100,6 +107,8 @@ impl Attempts<'_> {
                 break Ended { status: VisitStatus::Failed, error, verdicts, ..of(result) };
             }
             let failure = failures.join("\n");
+            again.push(Again::agent(&failure));
+            self.context.again(Again::agent(&failure));
             let guidance = match self.guidance(&failure, &result.data).await {
                 None => None,
                 Some(Ok(advice)) => Some(advice),
@@ -110,7 +119,7 @@ impl Attempts<'_> {
             };
             retry = Some(Mend::new(failure, guidance));
         };
-        Ended { runs, judged: judges.asked(), prompts: self.prompts - before, warnings, ..ended }
+        Ended { runs, judged: judges.asked(), prompts: self.prompts - before, warnings, again, ..ended }
     }
 
     async fn attempt(&self, runs: u32, retry: Option<Mend>) -> Result<AgentResult, NodeError> {
@@ -145,10 +154,7 @@ impl Attempts<'_> {
     }
 
     fn instruction(&self) -> &str {
-        match &self.agent.instruction {
-            Template::Value(Value::String(text)) => text,
-            _ => "",
-        }
+        self.agent.instruction.fixed_text().unwrap_or_default()
     }
 
     /// Texts of the run, of the document and of the node, in this order. (SW3)
@@ -229,15 +235,16 @@ impl Attempts<'_> {
             None => "the agent failed, and gives no `error` in its data".to_owned(),
         };
         if self.extras.is_fail_soft {
-            let conversation = result.conversation;
-            return Ended { conversation, ..soft(result.data, &message) };
+            let (conversation, calls) = (result.conversation, result.calls);
+            return Ended { conversation, calls, ..soft(result.data, &message) };
         }
         Ended { status: VisitStatus::Failed, error: Some(("model", message)), ..of(result) }
     }
 }
 
 fn of(result: AgentResult) -> Ended {
-    Ended { data: result.data, conversation: result.conversation, ..Ended::default() }
+    let AgentResult { data, conversation, calls, .. } = result;
+    Ended { data, conversation, calls, ..Ended::default() }
 }
 
 /// A failure that counts as a success. The agent's own `error` stays.

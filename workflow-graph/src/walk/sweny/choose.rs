@@ -11,6 +11,7 @@ use super::seen;
 use crate::document::model::sweny::{SwenyEdge, SwenyEdges, SwenyNode};
 use crate::document::model::{Extras, Work};
 use crate::executor::{Choice, NodeError, Offer, Question};
+use crate::sight;
 use crate::state::{Carried, Failure, GraphStatus, NodeResult, ONLY_PATH, Token};
 use crate::table::Plan;
 use crate::walk::decide::decided;
@@ -103,7 +104,8 @@ impl Walk {
         let own = own.map(|(_, event)| Value::clone(event)).unwrap_or_default();
         let result: NodeResult = read(&own)?;
         let left = sweny.left(|to| visit.used(to));
-        let answer = self.choice(plan, extras, &left, &result, asks.asked).await;
+        let context = sight::bounded(seen::all_for_routing(&visit.sight));
+        let answer = self.choice(plan, extras, &left, (&context, &result), asks.asked).await;
         let otherwise = left.iter().copied().find(|edge| edge.when.is_none());
         let (edge, warning) = match answer {
             Ok(choice) => {
@@ -130,7 +132,7 @@ impl Walk {
         plan: &Plan,
         extras: &SwenyNode,
         left: &[&SwenyEdge],
-        result: &NodeResult,
+        (context, result): (&Value, &NodeResult),
         asked: u32,
     ) -> Result<Choice, NodeError> {
         let node = &self.graph.nodes[plan.node];
@@ -143,6 +145,7 @@ impl Walk {
         let question = Question {
             node: &node.id.value,
             question: QUESTION,
+            context,
             result: &shown,
             goal: None,
             choices: offers.iter().map(|(to, about)| Offer::new(to, Some(about))).collect(),

@@ -86,7 +86,7 @@ impl Aliases {
         let mut renamed = Vec::with_capacity(calls.len());
         for call in calls {
             let equal = names.iter().filter(|name| self.tool(name) == self.tool(&call.tool));
-            renamed.extend(equal.map(|name| ToolCall { tool: Arc::clone(name), ok: call.ok }));
+            renamed.extend(equal.map(|name| ToolCall::new(Arc::clone(name), call.ok)));
         }
         renamed
     }

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use crate::document::model::Extras;
 use crate::document::model::sweny::SwenyNode;
 use crate::expression::Scope;
 use crate::sight::Sight;
@@ -88,6 +89,20 @@ pub(super) fn for_routing<'n>(node: &'n SwenyNode, result: &NodeResult) -> (Valu
         shown.insert("evals".into(), result.verdicts.iter().map(eval).collect());
     }
     (Value::Object(shown), missing)
+}
+
+/// The input, and of every node that has ended the part that a model sees when it chooses an edge. (SW14)
+pub(super) fn all_for_routing(sight: &Sight) -> Value {
+    let mut all = Map::new();
+    all.insert("input".into(), Value::clone(&sight.input));
+    for (place, event) in &sight.results {
+        let node = &sight.graph.nodes[*place];
+        let (Extras::Sweny(extras), Ok(result)) = (&node.extras, event.part::<NodeResult>()) else {
+            continue;
+        };
+        all.insert(node.id.value.to_string(), for_routing(extras, &result).0);
+    }
+    Value::Object(all)
 }
 
 /// The warning about keys that a routing model sees as null: a failed node need not have them.

@@ -49,7 +49,7 @@ impl AgentExecutor for Noting {
             question.choices.iter().map(|choice| json!([choice.to, choice.about])).collect();
         let asked = json!({
             "node": format!("{}?", question.node), "question": question.question, "result": question.result,
-            "goal": question.goal, "choices": choices,
+            "context": question.context, "goal": question.goal, "choices": choices,
         });
         self.tasks.lock().unwrap().push(asked);
         Box::pin(async { Ok(Choice::new("b").because("it fits")) })
@@ -120,18 +120,20 @@ async fn a_conversation_beyond_its_bound_is_dropped_with_a_warning() {
 
 // HV3
 #[tokio::test(start_paused = true)]
-async fn a_model_is_asked_with_goal_result_and_targets() {
+async fn a_model_is_asked_with_goal_memory_result_and_targets() {
     let nodes = ["n", "a", "b"].map(agent);
     let about = json!({"description": "It is done."});
     let edges = [edge_on("n", "a", "llm_decide"), with(edge_on("n", "b", "llm_decide"), about)];
     let goal = json!({"name": "Win", "description": "Be first."});
     let document = hive(&json!({"graph": graph(&nodes, &edges), "goal": goal}));
     let noting = Noting::default();
-    let ran = run(&document, json!({}), &Registry::new().agents(noting.clone())).await;
+    let ran = run(&document, json!({"asked": 7}), &Registry::new().agents(noting.clone())).await;
     assert_eq!(ran.routes(), ["n->b: it fits"]);
     let question = "The goal is: Win: Be first.\nWhich node comes next?";
     let choices = json!([["a", null], ["b", "It is done."]]);
-    let expected =
-        json!({"node": "n?", "question": question, "result": {"by": "n"}, "goal": goal, "choices": choices});
+    let expected = json!({
+        "node": "n?", "question": question, "context": {"asked": 7, "by": "n"}, "result": {"by": "n"},
+        "goal": goal, "choices": choices,
+    });
     assert_eq!(noting.of("n?"), expected);
 }

@@ -33,6 +33,7 @@ pub(super) struct Given {
 #[derive(Debug, Clone)]
 pub(super) struct Asked {
     pub(super) node: String,
+    pub(super) context: Value,
     pub(super) result: Value,
     pub(super) choices: Vec<(String, String)>,
     pub(super) model: Option<String>,
@@ -103,6 +104,7 @@ impl AgentExecutor for Noting {
         let choices = question.choices.iter();
         let asked = Asked {
             node: question.node.to_owned(),
+            context: question.context.clone(),
             result: question.result.clone(),
             choices: choices
                 .map(|offer| (offer.to.to_owned(), offer.about.unwrap_or_default().to_owned()))

@@ -188,6 +188,63 @@ async fn a_routing_model_sees_the_described_keys_alone() {
     assert_eq!((ran.notes.questions[0].result.clone(), ran.result.warnings.len()), (json!({"secret": 2}), 0));
 }
 
+// SW14
+#[tokio::test]
+async fn a_routing_model_sees_the_input_and_every_result_so_far() {
+    let text = "
+id: g
+name: G
+entry: gather
+nodes:
+  gather: {name: A, instruction: Do., output: {type: object, properties: {severity: {type: string}}}}
+  skipped: {name: S, instruction: Do., requires: {output_required: [input.none], on_fail: skip}}
+  b: {name: B, instruction: Do., eval: [{name: has_x, kind: value, rule: {output_required: [x]}}]}
+  c: {name: C, instruction: Do.}
+edges:
+  - {from: gather, to: skipped}
+  - {from: skipped, to: b}
+  - {from: b, to: c, when: the severity that `gather` found is high}
+  - {from: b, to: b, when: not yet, max_iterations: 1}
+";
+    let script = json!({
+        "nodes": {
+            "gather": [{"data": {"severity": "high", "prose": "it is low"}}],
+            "b": [{"data": {"x": 1}}, {"data": {"x": 2}}],
+        },
+        "decide": {"b": ["b", "c"]},
+    });
+    let ran = run(text, json!({"ticket": 7}), script).await;
+    let asked = &ran.notes.questions[1];
+    // Of a node with a schema the described keys alone.
+    assert_eq!(asked.context["gather"], json!({"severity": "high"}));
+    assert_eq!(asked.context["input"], json!({"ticket": 7}));
+    assert!(asked.context["skipped"]["skipped_reason"].is_string(), "{}", asked.context);
+    assert_eq!(asked.context["b"]["x"], 2);
+    assert_eq!(asked.context["b"], asked.result);
+    assert_eq!(asked.context.as_object().unwrap().len(), 4);
+}
+
+// SW8
+#[tokio::test]
+async fn a_judge_sees_the_input_and_every_result_so_far() {
+    let text = "
+id: g
+name: G
+entry: a
+nodes:
+  a: {name: A, instruction: Do.}
+  b: {name: B, instruction: Do., eval: [{name: fits, kind: judge, rubric: Does it fit the severity?}]}
+edges: [{from: a, to: b}]
+";
+    let script = json!({"nodes": {"a": [{"data": {"severity": "high"}}], "b": [{"data": {"x": 1}}]}});
+    let ran = run(text, json!({"ticket": 7}), script).await;
+    let (prompt, _) = &ran.notes.prompts[0];
+    let (before, data) = prompt.split_once("# Data").unwrap();
+    let context = json!({"input": {"ticket": 7}, "a": {"severity": "high"}});
+    assert!(before.contains(&context.to_string()), "{prompt}");
+    assert!(data.contains(r#"{"x":1}"#), "{prompt}");
+}
+
 // SW15
 #[tokio::test]
 async fn a_dry_run_ends_behind_the_first_node_with_a_condition() {

@@ -106,9 +106,10 @@ impl Watch {
         let Some(NodeActivity { node, activity, .. }) = item.event::<NodeActivity>() else { return };
         let text = match activity {
             Activity::Progress { text } => short(text, TEXT),
-            Activity::ToolCalled { tool } => format!("calls {}", short(tool, TEXT)),
-            Activity::ToolReturned { tool, ok: true } => format!("{} has returned", short(tool, TEXT)),
-            Activity::ToolReturned { tool, ok: false } => format!("{} has failed", short(tool, TEXT)),
+            Activity::ToolCalled { tool, .. } => format!("calls {}", short(tool, TEXT)),
+            Activity::ToolReturned { tool, ok: true, .. } => format!("{} has returned", short(tool, TEXT)),
+            Activity::ToolReturned { tool, ok: false, .. } => format!("{} has failed", short(tool, TEXT)),
+            Activity::Again(again) => short(&again.to_string(), TEXT),
             _ => return,
         };
         self.line(observation, &format!("{node}: {text}"));
@@ -167,6 +168,9 @@ fn result(node: &str, data: &Value) -> String {
         None | Some(0 | 1) => String::new(),
         Some(visit) => format!(" #{visit}"),
     };
+    if data.get("kept").and_then(Value::as_bool) == Some(true) {
+        return format!("{node}{visit}: beyond max_visits, the result before it stays");
+    }
     let error = data.pointer("/error/message").and_then(Value::as_str);
     let error = error.map(|error| format!(": {}", short(error, TEXT))).unwrap_or_default();
     format!("{node}{visit}: {status}{error}")
