@@ -4,15 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use self::input::{Unfit, Why};
-use crate::check::{self, Outputs, Typing};
+use crate::check::{self, Outputs, Taker, Typing};
 use crate::document::model::{Graph, Node, Work};
 use crate::problem::sink::Problems;
 use crate::problem::{CheckError, Code, Problem};
 use crate::{Document, Registry};
 
 mod executor;
-mod input;
 mod script;
 
 #[cfg(test)]
@@ -178,56 +176,22 @@ impl Bound<'_> {
         }
     }
 
-    /// `missing-input`, `unknown-field` and `type-mismatch`: the node's input beside the schema of what takes it.
+    /// The node's input beside the schema of its taker. The file has checked its own graphs.
     fn input(&self, document: &Document, node: &Node, typing: &Typing<'_>, problems: &mut Problems) {
         let executors = self.registry.executors();
-        let (name, taker, schema, has_defaults) = match &node.work {
+        let taker = match &node.work {
             Work::Function(name) => {
                 let Some(schema) = executors.input_of(&name.value) else { return };
-                (name, "function", schema, false)
+                Taker { kind: "function", name, schema, has_defaults: false }
             }
             Work::Graph(name) => {
                 let graph = self.graphs.get(&*name.value).map(|(_, graph)| *graph);
                 let Some(schema) = graph.and_then(|graph| graph.input.as_ref()) else { return };
-                (name, "graph", &*schema.value, true)
+                Taker { kind: "graph", name, schema: &schema.value, has_defaults: true }
             }
             _ => return,
         };
-        let (id, taker) = (&node.id.value, format!("the {taker} `{}`", name.value));
-        for Unfit { path, by, why } in input::unfit(node, typing, schema, has_defaults) {
-            let field = path.split(['.', '[']).next().unwrap_or_default();
-            let stated = node.with_at.iter().find(|(known, _)| **known == *field).map(|(_, at)| *at);
-            let at = match (by, stated) {
-                (Some(expression), _) => expression.locate(document.source(), 0, problems),
-                (None, stated) => stated.unwrap_or(name.at),
-            };
-            let part = if path.is_empty() { "its input".to_owned() } else { format!("`{path}`") };
-            match why {
-                Why::Missing => {
-                    let message = format!("`{id}` gives no {part}, which {taker} requires");
-                    problems.add(Code::MissingInput, name.at, message, format!("add {part} to `with`"));
-                }
-                Why::Unknown(known) => {
-                    let message = format!("`{id}` gives {part}, and {taker} has no such field");
-                    let names: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
-                    let otherwise = || match &*names {
-                        [] => "remove it".to_owned(),
-                        names => format!("remove it; the fields are {}", names.join(", ")),
-                    };
-                    let written = path.rsplit('.').next().unwrap_or_default();
-                    problems.add_unknown(Code::UnknownField, at, message, written, known, otherwise);
-                }
-                Why::Type(of, wanted) => {
-                    let message = format!("`{id}` gives {of} as {part}, and {taker} takes {wanted} there");
-                    problems.add(Code::TypeMismatch, at, message, "convert it, or correct the schema");
-                }
-                Why::Value(value, problem) => {
-                    let message =
-                        format!("`{id}` gives {value} as {part}, which {taker} does not take: {problem}");
-                    problems.add(Code::TypeMismatch, at, message, "correct the value, or the schema");
-                }
-            }
-        }
+        check::given(node, typing, taker, document.source(), problems);
     }
 
     /// What described functions return, by the places of their nodes.

@@ -6,6 +6,7 @@ use crate::document::Source;
 use crate::document::model::{Dialect, Graph};
 use crate::problem::sink::Problems;
 
+mod unknown;
 mod flow;
 mod names;
 mod kinds;
@@ -29,17 +30,20 @@ mod precedence;
 mod needs;
 mod layout;
 mod typing;
+mod given;
+mod children;
 
+pub(crate) use given::{Taker, check as given};
 pub(crate) use layout::Layout;
+pub(crate) use reach::prune;
 
 pub(crate) use scope::Outputs;
-pub(crate) use shape::{is_open, resolved};
 pub(crate) use typing::Typing;
 
 use flow::Flow;
 
-/// Checks the graphs of one file.
-pub(crate) fn check(graphs: &[Graph], source: Source<'_>, problems: &mut Problems) {
+/// Checks the graphs of one file, which are all of them if it `is_whole`.
+pub(crate) fn check(graphs: &[Graph], source: Source<'_>, is_whole: bool, problems: &mut Problems) {
     for graph in graphs {
         if let Dialect::Hive(_) = graph.dialect {
             hive(graph, problems);
@@ -49,28 +53,23 @@ pub(crate) fn check(graphs: &[Graph], source: Source<'_>, problems: &mut Problem
         kinds::check(graph, problems);
         order::check(graph, problems);
         let flow = Flow::of(graph);
-        cycle::check(graph, &flow, problems);
         vars::check(graph, problems);
-        // A route that cannot be followed may be the one that makes the rest whole.
-        let mut regions = None;
-        if !graph.is_incomplete && flow.is_complete() {
-            reach::check(graph, &flow, problems);
-            regions = region::check(graph, &flow, problems);
-        }
+        reach::check(graph, &flow, problems);
+        let (regions, wrong) = region::check(graph, &flow, problems);
+        cycle::check(graph, &flow, &wrong, problems);
         // Texts of imported documents are no templates.
         if matches!(graph.dialect, Dialect::Native) {
             reads::check(graph, &flow, regions.as_ref(), source, problems);
         }
     }
+    children::check(graphs, source, is_whole, problems);
 }
 
 /// The importer has checked names. Hive documents need no bounds, and their conditions read memory, whose keys nobody declares.
 fn hive(graph: &Graph, problems: &mut Problems) {
     let flow = Flow::of(graph);
-    if !graph.is_incomplete && flow.is_complete() {
-        reach::check(graph, &flow, problems);
-        region::check(graph, &flow, problems);
-    }
+    reach::check(graph, &flow, problems);
+    region::check(graph, &flow, problems);
 }
 
 /// Checks the expressions of a graph once more, by what functions return. Names and order were checked before, so the

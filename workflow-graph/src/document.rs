@@ -130,8 +130,8 @@ impl Document {
         format: Option<Format>,
     ) -> Result<Self, CheckError> {
         let source = Source::new(text);
-        let documents = read::read(source, &mut problems);
-        if documents.is_empty() && !problems.has_errors() {
+        let read::Documents { trees, is_whole } = read::read(source, &mut problems);
+        if trees.is_empty() && !problems.has_errors() {
             let at = At { line: 1, column: 1 };
             problems.add(
                 Code::MissingKey,
@@ -140,14 +140,12 @@ impl Document {
                 "begin with `graph:` and `nodes:`",
             );
         }
-        let format = format.unwrap_or_else(|| Format::of(&documents));
-        let graphs = format.graphs(&documents, source, files, &mut problems);
-        // After an error of syntax the rest of the file is unknown, and so is what its graphs lack.
-        if problems.count(Code::Syntax) == 0 {
-            check::check(&graphs, source, &mut problems);
-        }
+        let format = format.unwrap_or_else(|| Format::of(&trees));
+        let mut graphs = format.graphs(&trees, source, files, &mut problems);
+        check::check(&graphs, source, is_whole, &mut problems);
         let file = problems.file().clone();
         let warnings = problems.finish()?;
+        graphs.iter_mut().for_each(check::prune);
         let graphs = graphs.into_iter().map(Arc::new).collect();
         Ok(Self { file, text: text.into(), graphs, warnings })
     }

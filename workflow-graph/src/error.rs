@@ -2,10 +2,15 @@
 
 use std::fmt;
 
+use workflow_core::errors::Incompatibility;
 use workflow_core::{RedriveError, ResumeError, RunError, RunId, SendError, StartError};
 
 use crate::result::GraphFailure;
 use crate::schema::Unfit;
+
+mod nodes;
+
+use nodes::in_nodes;
 
 /// Why a graph was not started, answered or finished.
 ///
@@ -70,18 +75,44 @@ pub enum GraphError {
     /// The engine did not start the run.
     #[error(transparent)]
     Start(#[from] StartError),
+    /// The document has changed where the run has been, and does not fit its journal any more.
+    #[error("run `{run}` cannot be resumed with the document as it is now: {}", in_nodes(&.difference.to_string()))]
+    DocumentChanged {
+        /// The run.
+        run: RunId,
+        /// The differences, in steps and events. The text of the error has them in nodes and routes.
+        difference: Incompatibility,
+    },
     /// The engine did not resume the run.
     #[error(transparent)]
-    Resume(#[from] ResumeError),
+    Resume(ResumeError),
     /// The engine did not redrive the run.
     #[error(transparent)]
-    Redrive(#[from] RedriveError),
+    Redrive(RedriveError),
     /// The engine did not deliver an answer, a pause or a cancellation.
     #[error(transparent)]
     Send(#[from] SendError),
     /// The child run failed.
     #[error(transparent)]
     Run(#[from] RunError),
+}
+
+impl From<ResumeError> for GraphError {
+    fn from(error: ResumeError) -> Self {
+        match error {
+            ResumeError::Incompatible { run, difference } => Self::DocumentChanged { run, difference },
+            error => Self::Resume(error),
+        }
+    }
+}
+
+impl From<RedriveError> for GraphError {
+    fn from(error: RedriveError) -> Self {
+        match error {
+            RedriveError::Resume(error @ ResumeError::Incompatible { .. }) => error.into(),
+            error => Self::Redrive(error),
+        }
+    }
 }
 
 impl fmt::Debug for GraphError {

@@ -81,6 +81,13 @@ impl Expression {
         Ok(Self { parsed: Arc::new(Parsed { source: source.into(), root }) })
     }
 
+    /// The expression `null`.
+    pub(crate) fn null() -> Self {
+        let root =
+            Node { span: tree::Span { start: 0, end: 4 }, height: 1, kind: tree::Kind::Literal(Value::Null) };
+        Self { parsed: Arc::new(Parsed { source: "null".into(), root }) }
+    }
+
     pub(crate) fn source(&self) -> &str {
         &self.parsed.source
     }

@@ -57,6 +57,9 @@ impl Format {
         if is_hive(first) || first.get("graph").is_some_and(is_hive) {
             return Self::Hive(HiveOptions::default());
         }
+        if hive::form::of(first).is_some() {
+            return Self::Hive(HiveOptions::default());
+        }
         let count = |keys: &[&str]| keys.iter().filter(|key| first.get(key).is_some()).count();
         if first.get("graph").is_none() && count(&["id", "entry", "edges"]) >= 2 {
             return Self::Sweny(SwenyOptions::default());

@@ -78,6 +78,7 @@ mod recorded;
 #[cfg(test)]
 mod fixtures;
 
+pub use calls::{Unbound, UnboundKind};
 pub use context::NodeContext;
 pub use document::Document;
 pub use error::{GraphError, UnfitField};

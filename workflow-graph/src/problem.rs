@@ -10,7 +10,7 @@ mod similar;
 pub(crate) mod sink;
 
 pub use code::Code;
-pub(crate) use similar::{is_same, similar};
+pub(crate) use similar::{is_same, is_slip, similar};
 
 /// A place in a file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]

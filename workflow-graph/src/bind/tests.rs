@@ -18,8 +18,16 @@ fn bound(document: &Document, registry: &Registry) -> Result<(), crate::CheckErr
     check(&documents(Some(document), registry), registry)
 }
 
+/// Those of the file alone, if it has any, else those beside the registry.
 fn problems(text: &str, registry: &Registry) -> String {
-    bound(&document(text), registry).err().map(|error| error.to_string() + "\n").unwrap_or_default()
+    let bound = Document::parse(text, "g.yaml").and_then(|document| bound(&document, registry));
+    bound.err().map(|error| error.to_string() + "\n").unwrap_or_default()
+}
+
+/// The document without its node `child`, and without the graph that this runs.
+fn without_child(text: &str) -> String {
+    let (rest, _) = text.split_once("\n  child: ").unwrap();
+    rest.replace(", next: child}", "}") + "\n"
 }
 
 fn refused(text: &str, registry: &Registry, expected: &Expect) {
@@ -142,7 +150,7 @@ input:
 nodes: {again: {graph: child, with: {order: A1, at: {}}}}
 ";
     refused(
-        text,
+        &without_child(text),
         &Registry::new().described("refund", refund),
         &expect![[r#"
             g.yaml:3:20: error[missing-input]: `none` gives no `order`, which the function `refund` requires; add `order` to `with`
@@ -151,6 +159,13 @@ nodes: {again: {graph: child, with: {order: A1, at: {}}}}
             g.yaml:4:20: error[missing-input]: `some` gives no `cents`, which the function `refund` requires; add `cents` to `with`
             g.yaml:4:20: error[missing-input]: `some` gives no `to.iban`, which the function `refund` requires; add `to.iban` to `with`
             g.yaml:6:22: error[missing-input]: `nested` gives no `to.iban`, which the function `refund` requires; add `to.iban` to `with`
+        "#]],
+    );
+    // The file knows its own graphs.
+    refused(
+        text,
+        &Registry::new(),
+        &expect![[r#"
             g.yaml:8:18: error[missing-input]: `child` gives no `order`, which the graph `child` requires; add `order` to `with`
             g.yaml:8:18: error[missing-input]: `child` gives no `at`, which the graph `child` requires; add `at` to `with`
             g.yaml:8:32: error[unknown-field]: `child` gives `extra`, and the graph `child` has no such field; remove it; the fields are `at`, `count`, `order`
@@ -189,7 +204,7 @@ input:
 nodes: {a: {value: 1}}
 ".replace("'${ input.to }'", "{iban: '${ input.order }', bank: null}");
     refused(
-        &text,
+        &without_child(&text),
         &Registry::new().described("refund", refund),
         &expect![[r#"
         g.yaml:4:47: error[unknown-field]: `names` gives `cent`, and the function `refund` has no such field; did you mean `cents`?
@@ -203,6 +218,12 @@ nodes: {a: {value: 1}}
         g.yaml:12:70: error[type-mismatch]: `values` gives a list as `to`, and the function `refund` takes a map there; convert it, or correct the schema
         g.yaml:13:39: error[type-mismatch]: `whole` gives a text as its input, and the function `refund` takes a map there; convert it, or correct the schema
         g.yaml:14:50: error[type-mismatch]: `returned` gives a number as `order`, and the function `refund` takes a text there; convert it, or correct the schema
+    "#]],
+    );
+    refused(
+        &text,
+        &Registry::new(),
+        &expect![[r#"
         g.yaml:15:32: error[type-mismatch]: `child` gives "slow" as `mode`, which the graph `child` does not take: "slow" is not one of "fast" or "cheap"; correct the value, or the schema
         g.yaml:15:44: error[type-mismatch]: `child` gives "x" as `sizes[1]`, which the graph `child` does not take: "x" is not of type "integer"; correct the value, or the schema
         g.yaml:15:59: error[unknown-field]: `child` gives `extra`, and the graph `child` has no such field; remove it; the fields are `free`, `mode`, `sizes`

@@ -19,7 +19,8 @@ pub(super) fn check(graph: &Graph, regions: &Regions, problems: &mut Problems) {
                 scope = branch.parent;
                 let key = (branch.node, &*name.value);
                 let (first, at, is_told) = known.entry(key).or_insert((branch.number, name.at, false));
-                if *first == branch.number || *is_told || is_stated(graph, branch.node) {
+                let is_explained = *is_told || regions.is_doubtful[branch.node];
+                if *first == branch.number || is_explained || is_stated(graph, branch.node) {
                     continue;
                 }
                 *is_told = true;

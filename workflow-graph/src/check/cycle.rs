@@ -1,5 +1,7 @@
 //! `self-loop`, `unbounded-cycle` (G6): every cycle has a route with `max` or a node with `max_visits`.
 
+use std::collections::HashSet;
+
 use super::Flow;
 use super::flow::Edge;
 use crate::document::model::{Dialect, Graph};
@@ -18,9 +20,11 @@ fn remedy(graph: &Graph) -> &'static str {
     }
 }
 
-pub(super) fn check(graph: &Graph, flow: &Flow, problems: &mut Problems) {
+/// `wrong`: routes that are problems already, so that cycles over them follow from these.
+pub(super) fn check(graph: &Graph, flow: &Flow, wrong: &HashSet<(usize, usize)>, problems: &mut Problems) {
     let is_bounded = |edge: &Edge| {
         edge.is_bounded
+            || wrong.contains(&(edge.from, edge.to))
             || graph.nodes[edge.from].max_visits.is_some()
             || graph.nodes[edge.to].max_visits.is_some()
     };

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::unknown::Unknown;
 use crate::document::model::{Graph, Name, Next, OnFailure, Route, Target};
 use crate::problem::sink::At;
 
@@ -11,7 +12,8 @@ pub(super) struct Flow {
     edges: Vec<Edge>,
     /// Where the edges of each node are.
     ranges: Vec<Range<usize>>,
-    is_complete: bool,
+    start: Option<usize>,
+    unread: Unknown,
 }
 
 /// One route between two nodes.
@@ -24,6 +26,8 @@ pub(super) struct Edge {
     pub(super) is_bounded: bool,
     /// Whether it is one of `on_failure`.
     pub(super) is_caught: bool,
+    /// Whether the document names no node, and this one is meant.
+    pub(super) is_near: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,42 +40,92 @@ pub(super) enum EdgeKind {
 
 impl Flow {
     pub(super) fn of(graph: &Graph) -> Self {
-        let mut flow = Self { edges: Vec::new(), ranges: Vec::new(), is_complete: graph.start().is_some() };
+        let mut unread = Unknown::of(graph);
+        let (mut edges, mut ranges) = (Vec::new(), Vec::with_capacity(graph.nodes.len()));
         for (from, node) in graph.nodes.iter().enumerate() {
-            let first = flow.edges.len();
-            let mut add = |name: &Name, kind, is_bounded, is_caught| match graph.find(&name.value) {
-                Some(to) => flow.edges.push(Edge { from, to, at: name.at, kind, is_bounded, is_caught }),
-                None => flow.is_complete = false,
+            let first = edges.len();
+            let mut add = |name: &Name, kind, is_bounded, is_caught| match unread.find(graph, &name.value) {
+                // No name of another node means the node itself.
+                Some(to) if to == from && graph.find(&name.value).is_none() => unread.is_lost[from] = true,
+                Some(to) => {
+                    let is_near = graph.find(&name.value).is_none();
+                    edges.push(Edge { from, to, at: name.at, kind, is_bounded, is_caught, is_near });
+                }
+                None => unread.is_lost[from] = true,
             };
             each_target(&node.next, node.on_failure.as_ref(), &mut add);
-            if let Next::Parallel(parallel) = &node.next {
-                flow.is_complete &=
-                    parallel.join.as_ref().is_none_or(|join| graph.find(&join.value).is_some());
+            if let Next::Parallel(parallel) = &node.next
+                && let Some(join) = &parallel.join
+            {
+                unread.is_lost[from] |= unread.find(graph, &join.value).is_none();
             }
-            flow.ranges.push(first..flow.edges.len());
+            ranges.push(first..edges.len());
         }
+        let mut flow = Self { edges, ranges, start: None, unread };
+        flow.start = flow.first(graph);
         flow
     }
 
-    /// The same with more edges, each from a node to a node, of which nothing else is known.
-    pub(super) fn with(&self, more: &[(usize, usize)]) -> Self {
-        let mut of_node = vec![Vec::new(); self.nodes()];
-        for &(from, to) in more {
-            let (at, kind) = (At::default(), EdgeKind::Route);
-            of_node[from].push(Edge { from, to, at, kind, is_bounded: false, is_caught: false });
+    /// Where runs start, as far as it is known.
+    fn first(&mut self, graph: &Graph) -> Option<usize> {
+        let Some(start) = &graph.start else { return graph.start() };
+        self.unread.find(graph, &start.value).or_else(|| {
+            // The only node to which nothing leads.
+            let mut is_led = vec![false; self.nodes()];
+            self.ways().for_each(|(_, to)| is_led[to] = true);
+            let mut first = (0..self.nodes()).filter(|node| !is_led[*node]);
+            first.next().filter(|_| first.next().is_none())
+        })
+    }
+
+    pub(super) fn start(&self) -> Option<usize> {
+        self.start
+    }
+
+    /// The place of the node `name`, or of the one that is meant.
+    pub(super) fn find(&self, graph: &Graph, name: &str) -> Option<usize> {
+        graph.find(name).or_else(|| self.unread.near.get(name).copied().flatten())
+    }
+
+    /// The gaps in the routes.
+    pub(super) fn unread(&self) -> &Unknown {
+        &self.unread
+    }
+
+    /// All routes, and those that there may be.
+    pub(super) fn ways(&self) -> impl Iterator<Item = (usize, usize)> {
+        self.edges.iter().map(|edge| (edge.from, edge.to)).chain(self.unread.guesses.iter().copied())
+    }
+
+    /// The nodes that ways from these lead to, themselves included.
+    pub(super) fn reached(&self, from: impl IntoIterator<Item = usize>) -> Vec<bool> {
+        let mut guesses = vec![Vec::new(); self.nodes()];
+        self.unread.guesses.iter().for_each(|&(from, to)| guesses[from].push(to));
+        let (mut is_reached, mut open) = (vec![false; self.nodes()], Vec::from_iter(from));
+        while let Some(node) = open.pop() {
+            if !std::mem::replace(&mut is_reached[node], true) {
+                open.extend(self.from(node).iter().map(|edge| edge.to).chain(guesses[node].iter().copied()));
+            }
         }
-        let mut flow = Self { edges: Vec::new(), ranges: Vec::new(), is_complete: self.is_complete };
+        is_reached
+    }
+
+    /// The same with more edges, each from a node to a node, of which nothing else is known.
+    pub(super) fn with(&self, more: impl Iterator<Item = (usize, usize)>) -> Self {
+        let mut of_node = vec![Vec::new(); self.nodes()];
+        for (from, to) in more {
+            let (at, kind) = (At::default(), EdgeKind::Route);
+            let (is_bounded, is_caught, is_near) = (false, false, false);
+            of_node[from].push(Edge { from, to, at, kind, is_bounded, is_caught, is_near });
+        }
+        let unread = Unknown::default();
+        let mut flow = Self { edges: Vec::new(), ranges: Vec::new(), start: self.start, unread };
         for (node, more) in of_node.iter().enumerate() {
             let first = flow.edges.len();
             flow.edges.extend(self.from(node).iter().chain(more));
             flow.ranges.push(first..flow.edges.len());
         }
         flow
-    }
-
-    /// Whether every route, the start and every join lead to nodes that exist.
-    pub(super) fn is_complete(&self) -> bool {
-        self.is_complete
     }
 
     pub(super) fn edges(&self) -> &[Edge] {

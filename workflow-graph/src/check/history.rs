@@ -28,6 +28,12 @@ pub(super) struct History<'a> {
     is_caught_into: Vec<bool>,
     is_led_into: Vec<bool>,
     is_join: Vec<bool>,
+    /// Whether ways lead to a node, those that there may be among them.
+    may_be_reached: Vec<bool>,
+    /// Nodes with routes that are not known, and of which nothing tells where they lead.
+    open: Vec<usize>,
+    /// Parallel nodes whose branches have a problem.
+    doubtful: Vec<usize>,
 }
 
 fn continues(graph: &Graph, node: usize) -> bool {
@@ -42,7 +48,8 @@ impl<'a> History<'a> {
         let last = |points: &[usize]| order.last_common(points);
         let (arrival, end) = (found.leaves.iter().map(|points| last(points)).collect(), last(&found.ends));
         // A node at which a branch ended has its result at the join, to which no route leads.
-        let flow_to_joins = flow.with(&found.to_joins);
+        let more = found.to_joins.iter().chain(&flow.unread().guesses);
+        let flow_to_joins = flow.with(more.copied());
         let components = cycle::components(&flow_to_joins, |_| true);
         let (is_cyclic, behind) = behind(&flow_to_joins, &components);
         let mut history = Self {
@@ -57,7 +64,14 @@ impl<'a> History<'a> {
             is_caught_into: vec![false; nodes],
             is_led_into: vec![false; nodes],
             is_join: vec![false; nodes],
+            may_be_reached: flow_to_joins.reached([start]),
+            open: Vec::new(),
+            doubtful: (0..nodes).filter(|node| regions.is_doubtful[*node]).collect(),
         };
+        let unread = flow.unread();
+        history.open = (0..nodes)
+            .filter(|node| unread.is_lost[*node] && !unread.guesses.iter().any(|(from, _)| from == node))
+            .collect();
         for edge in flow.edges() {
             let led = if edge.is_caught { &mut history.is_caught_into } else { &mut history.is_led_into };
             led[edge.to] = true;
@@ -75,6 +89,40 @@ impl<'a> History<'a> {
         }
         regions.joins.iter().flatten().for_each(|join| history.is_join[*join] = true);
         history
+    }
+
+    /// Whether a way leads to `node` that may be there.
+    pub(super) fn may_be_reached(&self, node: usize) -> bool {
+        self.may_be_reached[node]
+    }
+
+    /// Whether nothing is known of the order of two nodes, since branches that hold both have a problem.
+    pub(super) fn is_doubtful(&self, first: usize, node: usize) -> bool {
+        let mut doubtful = self.doubtful.iter();
+        doubtful.any(|parallel| self.is_possible(*parallel, first) && self.is_possible(*parallel, node))
+    }
+
+    /// The parallel node in whose branches two nodes run, each in one of its own, and where these meet.
+    pub(super) fn beside(&self, first: usize, node: usize) -> Option<(usize, Option<usize>)> {
+        let branches = |node: usize| {
+            let scope = self.regions.scope_of[node];
+            let up = |scope: &usize| self.regions.scopes[*scope].branch.map(|branch| branch.parent);
+            std::iter::successors(scope, up).filter_map(|scope| self.regions.scopes[scope].branch)
+        };
+        branches(first).find_map(|one| {
+            let other = branches(node).find(|other| other.node == one.node)?;
+            (other.number != one.number).then(|| (one.node, self.regions.joins[one.node]))
+        })
+    }
+
+    /// Whether `first` may have run before any node, since nobody knows where a route behind it leads.
+    pub(super) fn is_open(&self, first: usize) -> bool {
+        self.open.iter().any(|open| *open == first || self.is_possible(first, *open))
+    }
+
+    /// Whether branches may meet at `node` of which that is not known.
+    pub(super) fn may_be_join(&self, node: usize) -> bool {
+        self.is_doubtful(node, node)
     }
 
     /// Whether any path leads to `node`.

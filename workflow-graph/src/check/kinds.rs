@@ -14,7 +14,7 @@ pub(super) fn check(graph: &Graph, problems: &mut Problems) {
                 let remedy = "write the attempts as `ensure: {all: […], retries: 1}`";
                 problems.add(Code::RetryOnAgent, retry.at, message, remedy);
             }
-            (Work::Human(human), _) if human.reply.is_none() => {
+            (Work::Human(human), _) if human.reply.is_none() && !node.unread.reply => {
                 let message =
                     format!("`{id}` asks people without a schema of the reply, so any reply is accepted");
                 problems.add(Code::MissingReplySchema, human.at, message, "add `reply:` with a JSON Schema");

@@ -31,10 +31,11 @@ impl Layout {
         let flow = Flow::of(graph);
         let nodes = flow.nodes();
         // The graph was checked before, so no problem is found here.
-        let regions = region::check(graph, &flow, &mut Problems::new("")).unwrap_or_else(|| Regions {
+        let regions = region::check(graph, &flow, &mut Problems::new("")).0.unwrap_or_else(|| Regions {
             scopes: vec![region::Scope { branch: None, depth: 0 }],
             scope_of: vec![Some(0); nodes],
             joins: vec![None; nodes],
+            is_doubtful: vec![false; nodes],
         });
         let facts = Facts::of(graph);
         let (mut within, mut below) = (vec![Vec::new(); nodes], vec![Vec::new(); nodes]);

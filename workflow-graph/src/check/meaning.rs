@@ -15,8 +15,8 @@ impl Reads<'_, '_> {
     pub(super) fn is_named(&mut self, names: Names<'_>, read: &Read, place: Place<'_>) -> bool {
         let (meaning, used) = names.resolve(&read.root, &read.segments);
         match meaning {
-            Meaning::Unknown => self.unknown(&read.root, place),
-            Meaning::NoNode(name) => self.unknown(name, place),
+            Meaning::Unknown => self.unknown(names, &read.root, place),
+            Meaning::NoNode(name) => self.unknown(names, name, place),
             Meaning::NotHere(whole) => {
                 let message = format!("`{}` has a meaning only in {whole}", read.root);
                 let at = self.at(place);
@@ -36,29 +36,51 @@ impl Reads<'_, '_> {
         false
     }
 
-    fn unknown(&mut self, name: &str, place: Place<'_>) {
+    fn unknown(&mut self, names: Names<'_>, name: &str, place: Place<'_>) {
         let message = format!("`{name}` is no node, and no other name that expressions have");
         let begin = format!("{name}-");
+        let nodes = &self.graph.nodes;
+        let is_begin = |id: &str| id.starts_with(&begin);
         // A look among 10,000 nodes for each of 50,000 wrong names would take too long.
         let few = self.problems.count(Code::UnknownNode) < MOST_COMPARED;
-        let nodes = if few { self.graph.nodes.as_slice() } else { &[] };
-        let hyphened = nodes.iter().find(|node| node.id.value.starts_with(&begin));
-        let remedy = hyphened.map_or("correct the name, or quote a text".to_owned(), |node| {
-            format!("if the node is meant, write `nodes[\"{}\"].data`", node.id.value)
-        });
-        let known = nodes.iter().map(|node| &*node.id.value).chain(["input", "vars", "nodes", "visits"]);
-        // A name of the input or of a variable lacks what stands before it.
-        let has_input = || {
-            let properties = self.graph.input.as_ref().and_then(|schema| schema.value.get("properties"));
-            properties.is_some_and(|properties| properties.get(name).is_some())
-        };
-        let part =
-            if self.facts.vars.contains_key(name) { Some("vars") } else { has_input().then_some("input") };
-        let remedy = part.map_or(remedy, |part| format!("did you mean `{part}.{name}`?"));
-        let is_known = hyphened.is_some() || part.is_some();
-        let known: Vec<&str> = if is_known { Vec::new() } else { known.collect() };
+        let hyphened = few.then(|| nodes.iter().find(|node| is_begin(&node.id.value))).flatten();
         let at = self.at(place);
-        self.problems.add_unknown(Code::UnknownNode, at, message, name, known, || remedy);
+        if let Some(node) = hyphened {
+            let meant = format!("nodes[\"{}\"].data", node.id.value);
+            let remedy = format!("if the node is meant, write `{meant}`");
+            return self.problems.add_mended(Code::UnknownNode, at, message, remedy, vec![meant]);
+        }
+        // A name of the input or of a variable lacks what stands before it.
+        let properties = self.graph.input.as_ref().and_then(|schema| schema.value.get("properties"));
+        let fields = properties.and_then(serde_json::Value::as_object);
+        let begins = || {
+            let vars = self.graph.vars.iter().map(|variable| ("vars", &*variable.name.value));
+            vars.chain(fields.into_iter().flat_map(|map| map.keys()).map(|key| ("input", key.as_str())))
+        };
+        let lacks = begins().find(|(_, known)| *known == name);
+        let lacks = lacks.map(|(part, _)| vec![format!("{part}.{name}")]);
+        let item = names.node.and_then(|node| node.for_each.as_ref()).map(|each| &*each.item);
+        let words = ["input", "vars", "nodes", "visits", "error", "joined"].into_iter().chain(item);
+        let known =
+            nodes.iter().take(if few { usize::MAX } else { 0 }).map(|node| &*node.id.value).chain(words);
+        let similar = lacks.unwrap_or_else(|| self.problems.similar(name, known));
+        if similar.is_empty() {
+            let near = self.problems.similar(name, begins().map(|(_, known)| known));
+            let part = |name: &String| {
+                begins().find(|(_, known)| *known == name.as_str()).map_or("vars", |(part, _)| part)
+            };
+            let near: Vec<String> = near.iter().map(|name| format!("{}.{name}", part(name))).collect();
+            return self.meant(at, message, near);
+        }
+        self.meant(at, message, similar);
+    }
+
+    /// Reports a name, with those that may be meant.
+    fn meant(&mut self, at: crate::problem::sink::At, message: String, similar: Vec<String>) {
+        if similar.is_empty() {
+            return self.problems.add(Code::UnknownNode, at, message, "correct the name, or quote a text");
+        }
+        self.problems.add_meant(Code::UnknownNode, Code::UnknownNode.severity(), at, message, similar);
     }
 
     fn undeclared(&mut self, name: &str, place: Place<'_>) {

@@ -22,6 +22,8 @@ pub(super) fn joins(graph: &Graph, flow: &Flow) -> Vec<Option<usize>> {
             }
         }
     }
+    let lost = flow.unread().guesses.iter().filter(|(from, _)| flow.unread().is_lost[*from]);
+    backwards.extend(lost.map(|(from, to)| (*to, *from)));
     for (index, node) in graph.nodes.iter().enumerate() {
         if may_end(graph, node) {
             backwards.push((exit, index));
@@ -35,7 +37,7 @@ pub(super) fn joins(graph: &Graph, flow: &Flow) -> Vec<Option<usize>> {
         .enumerate()
         .map(|(index, node)| match &node.next {
             Next::Parallel(parallel) => match &parallel.join {
-                Some(join) => graph.find(&join.value),
+                Some(join) => flow.find(graph, &join.value),
                 None => found(index),
             },
             _ => None,
@@ -48,7 +50,8 @@ pub(super) fn may_end(graph: &Graph, node: &Node) -> bool {
     let ends = |target: &Target| matches!(target, Target::End);
     let any_ends = |routes: &[Route]| routes.iter().any(|route| ends(&route.to));
     let by_next = match &node.next {
-        Next::End => true,
+        // Routes that could not be read make no end of the walk.
+        Next::End => !node.unread.routes,
         Next::Routes(routes) => {
             let is_default = |route: &Route| route.when.is_none() && route.max.is_none();
             let on_no_match = node.on_no_match.or(graph.defaults.on_no_match);

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::document::model::{Decide, Graph, Next, Node, OnFailure, Route, Target};
+use crate::document::model::{Decide, Dialect, Graph, Name, Next, Node, OnFailure, Parallel, Route, Target};
 use crate::document::native::next::MOST_PARALLEL;
 use crate::problem::Code;
 use crate::problem::sink::{At, Problems};
@@ -15,6 +15,9 @@ pub(super) fn check(graph: &Graph, problems: &mut Problems) {
                 no_default(graph, node, routes, problems);
             }
             Next::Decide(decide) => choices(node, decide, problems),
+            Next::Parallel(parallel) if matches!(graph.dialect, Dialect::Native) => {
+                branches(node, parallel, problems);
+            }
             Next::End | Next::To(_) | Next::Parallel(_) | Next::Sweny(_) => {}
         }
         if let Some(OnFailure::Routes(routes)) = &node.on_failure {
@@ -71,7 +74,7 @@ fn unconditional(routes: &[Route], is_next: bool) -> Option<String> {
 
 fn no_default(graph: &Graph, node: &Node, routes: &[Route], problems: &mut Problems) {
     let is_stated = node.on_no_match.or(graph.defaults.on_no_match).is_some();
-    if is_stated || routes.iter().any(always_holds) {
+    if is_stated || node.unread.default || routes.iter().any(always_holds) {
         return;
     }
     let Some(last) = routes.last() else { return };
@@ -97,6 +100,22 @@ fn no_default(graph: &Graph, node: &Node, routes: &[Route], problems: &mut Probl
     };
     let remedy = "add a route without `when` as the last one, or write `on_no_match: fail`";
     problems.add(Code::NoDefault, last.at, message, remedy);
+}
+
+/// A node runs in one branch.
+fn branches(node: &Node, parallel: &Parallel, problems: &mut Problems) {
+    let mut known: HashMap<&str, At> = HashMap::new();
+    for Name { value, at } in parallel.branches.iter().map(|branch| &branch.to) {
+        if known.insert(value, *at).is_some() {
+            let message = format!(
+                "two branches of `{}` begin with `{value}`, and a node runs in one branch",
+                node.id.value
+            );
+            let remedy =
+                "remove one of them, write another node for it, or work through a list with `for_each`";
+            problems.add(Code::AmbiguousRoutes, *at, message, remedy);
+        }
+    }
 }
 
 /// The answer of a model is the id of a choice.

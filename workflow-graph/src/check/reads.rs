@@ -20,18 +20,20 @@ pub(super) fn check(
     source: Source<'_>,
     problems: &mut Problems,
 ) {
-    let history = match (regions, graph.start()) {
+    let history = match (regions, flow.start()) {
         (Some(regions), Some(start)) => Some(History::of(graph, flow, regions, start)),
         _ => None,
     };
     let facts = Facts::of(graph);
-    all(Reads { graph, facts: &facts, history, source, problems });
+    let may_lead_to = (0..flow.nodes()).map(|node| flow.unread().may_lead_to(node)).collect();
+    all(Reads { graph, facts: &facts, history, start: flow.start(), may_lead_to, source, problems });
 }
 
 /// The same where it is known what functions return, and the order of nodes is not asked for.
 pub(super) fn described(graph: &Graph, outputs: &Outputs<'_>, source: Source<'_>, problems: &mut Problems) {
     let facts = Facts::of(graph).with_outputs(outputs);
-    all(Reads { graph, facts: &facts, history: None, source, problems });
+    let (start, may_lead_to) = (graph.start(), Vec::new());
+    all(Reads { graph, facts: &facts, history: None, start, may_lead_to, source, problems });
 }
 
 fn all(mut reads: Reads<'_, '_>) {
@@ -41,6 +43,7 @@ fn all(mut reads: Reads<'_, '_>) {
             reads.expression(Some((index, node)), used);
         }
         reads.required_paths(node);
+        reads.of_agent(index, node);
     }
     let mut found = Vec::new();
     graph.output.iter().for_each(|output| output.expressions(&mut found));
@@ -61,13 +64,18 @@ pub(super) struct Reads<'a, 'p> {
     pub(super) facts: &'a Facts<'a>,
     /// Absent where the order of nodes is not known, because routes are wrong.
     pub(super) history: Option<History<'a>>,
+    pub(super) start: Option<usize>,
+    /// By node, whether a route that could not be read may lead there.
+    pub(super) may_lead_to: Vec<bool>,
     source: Source<'a>,
     pub(super) problems: &'p mut Problems,
 }
 
 impl<'a> Reads<'a, '_> {
     fn expression(&mut self, at: Option<(usize, &Node)>, used: Use<'_>) {
-        let before = self.problems.total();
+        if used.expression.is_unread {
+            return;
+        }
         let names = Names { of_item: used.of_item, ..self.names_at(at.map(|(_, node)| node)) };
         for read in used.expression.parsed.reads() {
             let place = Place::Within(used.expression, read.offset);
@@ -75,10 +83,7 @@ impl<'a> Reads<'a, '_> {
                 self.order(at, used, names, &read, place);
             }
         }
-        // Types of what does not exist would be guesses.
-        if self.problems.total() == before {
-            self.types(names, used);
-        }
+        self.types(names, used);
         self.never_equal(names, used);
     }
 
@@ -108,6 +113,17 @@ impl<'a> Reads<'a, '_> {
                 problem.message,
                 "convert one of them, or correct the schema",
             );
+        }
+    }
+
+    /// `reads` of an agent: a result that cannot be there is none to read. One that may be missing is left out.
+    fn of_agent(&mut self, index: usize, node: &Node) {
+        let crate::document::model::Reads::Only(names) = &node.reads else { return };
+        for name in names {
+            let Some(first) = self.graph.find(&name.value) else { continue };
+            let root = name.value.to_string();
+            let read = Read { root, segments: Vec::new(), offset: 0, is_guarded: true };
+            self.result(first, true, Some((index, node)), Phase::Before, &read, Place::At(name.at));
         }
     }
 

@@ -4,13 +4,15 @@
 //! One walk from the start gives every node the branch in which it runs: a route keeps the branch, an item of `parallel`
 //! opens one, and a route to a join leaves it. A node that would be in two of them is the problem.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 
 use super::flow::{Edge, EdgeKind};
 use super::{Flow, conflict, meet};
 use crate::document::model::{Graph, Next};
 use crate::problem::Code;
 use crate::problem::sink::Problems;
+
+mod report;
 
 /// The deepest nesting of branches.
 const MOST_DEPTH: usize = 64;
@@ -40,36 +42,53 @@ pub(super) struct Regions {
     pub(super) scope_of: Vec<Option<usize>>,
     /// By node: where the branches of a parallel node meet.
     pub(super) joins: Vec<Option<usize>>,
+    /// Parallel nodes whose branches have a problem, or routes that are not known.
+    pub(super) is_doubtful: Vec<bool>,
 }
 
-/// The branches of a graph. Nothing, after problems, where a node is in two of them.
-pub(super) fn check(graph: &Graph, flow: &Flow, problems: &mut Problems) -> Option<Regions> {
-    let start = graph.start()?;
+/// Routes, from node to node.
+pub(super) type Routes = HashSet<(usize, usize)>;
+
+/// The branches of a graph, and routes that are problems. No branches if the nodes are not known, or are nested too deeply.
+pub(super) fn check(graph: &Graph, flow: &Flow, problems: &mut Problems) -> (Option<Regions>, Routes) {
+    let Some(start) = flow.start().filter(|_| !graph.unread.nodes) else { return Default::default() };
     let nodes = flow.nodes();
     let scopes = vec![Scope { branch: None, depth: 0 }];
     let has_branches = graph.nodes.iter().any(|node| matches!(node.next, Next::Parallel(_)));
     if !has_branches {
-        return Some(Regions { scopes, scope_of: vec![Some(0); nodes], joins: vec![None; nodes] });
+        let (joins, is_doubtful) = (vec![None; nodes], vec![false; nodes]);
+        let regions = Regions { scopes, scope_of: vec![Some(0); nodes], joins, is_doubtful };
+        return (Some(regions), Routes::new());
     }
+    let joins = meet::joins(graph, flow);
+    let regions = Regions { scopes, scope_of: vec![None; nodes], joins, is_doubtful: vec![false; nodes] };
     let mut walk = Walk {
         graph,
         flow,
         problems,
-        regions: Regions { scopes, scope_of: vec![None; nodes], joins: meet::joins(graph, flow) },
+        regions,
+        contradictions: Vec::new(),
+        wrong: Routes::new(),
         entered_by: vec![None; nodes],
         is_told: vec![false; nodes],
+        is_apart: vec![false; nodes],
         is_met: vec![false; nodes],
-        is_doubtful: vec![false; nodes],
+        is_reached: Vec::new(),
+        is_lost: vec![false; nodes],
     };
-    if !walk.run(start) {
-        return None;
+    if !walk.all(start) {
+        return Default::default();
+    }
+    walk.lost();
+    // A route out of branches that do not meet follows from that.
+    for is_first in [true, false] {
+        for (edge, known, scope) in walk.contradictions.clone() {
+            walk.contradiction(edge, known, scope, is_first);
+        }
     }
     walk.unreached_joins();
-    if walk.is_doubtful.contains(&true) {
-        return None;
-    }
     conflict::check(graph, &walk.regions, walk.problems);
-    Some(walk.regions)
+    (Some(walk.regions), walk.wrong)
 }
 
 struct Walk<'a> {
@@ -79,16 +98,53 @@ struct Walk<'a> {
     regions: Regions,
     /// The route that gave a node its branch.
     entered_by: Vec<Option<Edge>>,
-    /// Nodes, or parallel nodes, of which a problem is reported already.
+    /// Nodes of which a problem is reported already.
     is_told: Vec<bool>,
+    /// Parallel nodes of which it is reported that their branches do not meet.
+    is_apart: Vec<bool>,
     /// Parallel nodes whose join was reached.
     is_met: Vec<bool>,
-    /// Parallel nodes whose branches have a problem.
-    is_doubtful: Vec<bool>,
+    /// Nodes to which routes lead from the start.
+    is_reached: Vec<bool>,
+    /// Parallel nodes with routes in their branches that are not known.
+    is_lost: Vec<bool>,
+    /// Routes to nodes that are in another branch already: the branch of the node, and that to which the route leads.
+    contradictions: Vec<(Edge, usize, usize)>,
+    /// Routes that are reported.
+    wrong: Routes,
 }
 
 impl Walk<'_> {
-    /// Whether the walk reached every node within the bound of nesting.
+    /// Whether the walk reached every node within the bound of nesting. Nodes to which no route leads run in no branch.
+    fn all(&mut self, start: usize) -> bool {
+        let mut is_led = vec![false; self.flow.nodes()];
+        self.flow.edges().iter().filter(|edge| edge.from != edge.to).for_each(|edge| is_led[edge.to] = true);
+        let nodes = 0..self.flow.nodes();
+        let begins = nodes.clone().filter(|node| !is_led[*node]).chain(nodes);
+        for begin in std::iter::once(start).chain(begins) {
+            if self.regions.scope_of[begin].is_none() && !self.run(begin) {
+                return false;
+            }
+            if begin == start {
+                self.is_reached = self.regions.scope_of.iter().map(Option::is_some).collect();
+            }
+        }
+        true
+    }
+
+    /// Marks the parallel nodes that have routes in their branches, or of their own, that are not known.
+    fn lost(&mut self) {
+        for node in (0..self.flow.nodes()).filter(|node| self.flow.unread().is_lost[*node]) {
+            self.is_lost[node] = matches!(self.graph.nodes[node].next, Next::Parallel(_));
+            let mut scope = self.regions.scope_of[node].unwrap_or_default();
+            while let Some(branch) = self.regions.scopes[scope].branch {
+                self.is_lost[branch.node] = true;
+                scope = branch.parent;
+            }
+        }
+        self.regions.is_doubtful.clone_from(&self.is_lost);
+    }
+
     fn run(&mut self, start: usize) -> bool {
         self.regions.scope_of[start] = Some(0);
         let mut open = VecDeque::from([start]);
@@ -116,7 +172,7 @@ impl Walk<'_> {
                         open.push_back(edge.to);
                     }
                     Some(known) if known == scope => {}
-                    Some(known) => self.contradiction(edge, known, scope),
+                    Some(known) => self.contradictions.push((edge, known, scope)),
                 }
             }
         }
@@ -141,8 +197,8 @@ impl Walk<'_> {
         self.problems.add(Code::TooLarge, node.id.at, message, "let branches meet before others begin");
     }
 
-    /// `edge` leads to a node in `scope`, which has the scope `known`.
-    fn contradiction(&mut self, edge: Edge, known: usize, scope: usize) {
+    /// `edge` leads to a node in `scope`, which has the scope `known`. First those are reported that have no common join.
+    fn contradiction(&mut self, edge: Edge, known: usize, scope: usize, is_first: bool) {
         let (mut a, mut b) = (known, scope);
         let (mut above_a, mut above_b) = (None, None);
         // Climbs to the innermost branch that holds both.
@@ -157,134 +213,43 @@ impl Walk<'_> {
                 b = above_b.map_or(0, |branch| branch.parent);
             }
         }
+        let mut is_lost = false;
         for branch in [above_a, above_b].into_iter().flatten() {
-            self.is_doubtful[branch.node] = true;
+            self.regions.is_doubtful[branch.node] = true;
+            is_lost |= self.is_lost[branch.node];
         }
-        match (above_a, above_b) {
-            (Some(first), Some(second)) if first.node == second.node => {
-                if self.regions.joins[first.node].is_none() {
-                    self.no_common_join(edge, first, second);
-                } else {
-                    self.entered(edge, first);
-                }
+        let is_apart = |branch: BranchOf| self.is_apart[branch.node];
+        let has_no_join = match (above_a, above_b) {
+            (Some(first), Some(second)) => {
+                first.node == second.node && self.regions.joins[first.node].is_none()
             }
-            (Some(inside), _) => self.entered(edge, inside),
+            _ => false,
+        };
+        if has_no_join != is_first {
+            return;
+        }
+        if !is_first && [above_a, above_b].into_iter().flatten().any(is_apart) {
+            // So do cycles over it.
+            self.wrong.insert((edge.from, edge.to));
+            return;
+        }
+        // Nodes that no route from the start reaches run in no branch that is known.
+        let is_within = above_a.map(|branch| branch.node) == above_b.map(|branch| branch.node);
+        let is_near = edge.is_near || self.entered_by[edge.to].is_some_and(|edge| edge.is_near);
+        if is_lost || is_near || (!is_within && !self.is_reached[edge.from]) {
+            return;
+        }
+        let before = self.entered_by[edge.to];
+        match (above_a, above_b) {
+            (Some(first), Some(second)) if has_no_join => self.no_common_join(edge, first, second),
+            (Some(inside), _) => self.entered(edge, inside, before),
             // The branch came second, so the route from outside is the one that was there before.
-            (None, Some(inside)) => match self.entered_by[edge.to] {
-                Some(outside) if edge.to != inside.node => self.entered(outside, inside),
+            (None, Some(inside)) => match before {
+                Some(outside) if edge.to != inside.node => self.entered(outside, inside, Some(edge)),
                 _ => self.leads_back(edge, inside),
             },
             (None, None) => {}
         }
-    }
-
-    fn id(&self, node: usize) -> &str {
-        &self.graph.nodes[node].id.value
-    }
-
-    /// The id of the node that a branch begins with.
-    fn begins(&self, branch: BranchOf) -> &str {
-        match &self.graph.nodes[branch.node].next {
-            Next::Parallel(parallel) => &parallel.branches[branch.number].to.value,
-            _ => "",
-        }
-    }
-
-    fn no_common_join(&mut self, edge: Edge, first: BranchOf, second: BranchOf) {
-        if std::mem::replace(&mut self.is_told[first.node], true) {
-            return;
-        }
-        let (node, to) = (self.id(first.node), self.id(edge.to));
-        let message = if self.begins(first) == self.begins(second) {
-            format!("two branches of `{node}` begin with `{to}`, which would run in each")
-        } else {
-            format!(
-                "the branches of `{node}` that begin with `{}` and `{}` both lead to `{to}`, which would run in each",
-                self.begins(first),
-                self.begins(second)
-            )
-        };
-        let remedy = if self.graph.hive().is_some() {
-            "let all branches meet in one node, or end them before".to_owned()
-        } else {
-            format!("let them meet there: add `join: {to}` beside `parallel`")
-        };
-        let at = match &self.graph.nodes[first.node].next {
-            Next::Parallel(parallel) => parallel.at,
-            _ => edge.at,
-        };
-        self.problems.add(Code::NoCommonJoin, at, message, remedy);
-    }
-
-    fn entered(&mut self, edge: Edge, inside: BranchOf) {
-        if std::mem::replace(&mut self.is_told[edge.to], true) {
-            return;
-        }
-        if let (Some(join), Some(past)) = (self.regions.joins[inside.node], self.entered_by[edge.to])
-            && self.leads(join, edge.from)
-            && self.regions.scope_of[past.from] != self.regions.scope_of[edge.from]
-        {
-            return self.past_the_join(past, inside, join);
-        }
-        let (from, to, node) = (self.id(edge.from), self.id(edge.to), self.id(inside.node));
-        let message = format!(
-            "`{from}` leads to `{to}` from outside, into the branch of `{node}` that begins with `{}`",
-            self.begins(inside)
-        );
-        let scope = self.regions.scope_of[edge.from].map(|scope| &self.regions.scopes[scope]);
-        let is_beside = scope.and_then(|scope| scope.branch).is_some_and(|of| of.node == inside.node);
-        let remedy = match self.regions.joins[inside.node] {
-            Some(join) if is_beside => {
-                let join = self.id(join);
-                format!(
-                    "lead it to `{join}`, where the branches meet, or let them meet at `{to}`: `join: {to}`"
-                )
-            }
-            Some(join) => format!("lead it to `{node}`, or to `{}`, where the branches meet", self.id(join)),
-            None if self.graph.hive().is_some() => format!("lead it to `{node}`"),
-            None => format!("lead it to `{node}`, or let the branches meet before `{to}` by `join:`"),
-        };
-        self.problems.add(Code::EnteredFromOutside, edge.at, message, remedy);
-    }
-
-    /// Whether a walk can come from `from` to `to`.
-    fn leads(&self, from: usize, to: usize) -> bool {
-        let (mut seen, mut open) = (vec![false; self.flow.nodes()], vec![from]);
-        while let Some(node) = open.pop() {
-            if node == to {
-                return true;
-            }
-            if !std::mem::replace(&mut seen[node], true) {
-                open.extend(self.flow.from(node).iter().map(|edge| edge.to));
-            }
-        }
-        false
-    }
-
-    /// A route of a branch leads to a node behind the join.
-    fn past_the_join(&mut self, edge: Edge, inside: BranchOf, join: usize) {
-        let (from, to) = (self.id(edge.from), self.id(edge.to));
-        let (node, join) = (self.id(inside.node), self.id(join));
-        let message = format!(
-            "`{from}`, in the branch of `{node}` that begins with `{}`, leads to `{to}`, which lies behind `{join}`, where \
-             the branches meet",
-            self.begins(inside)
-        );
-        let remedy = format!("lead it to `{join}`, end the branch there, or name another `join`");
-        self.problems.add(Code::EnteredFromOutside, edge.at, message, remedy);
-    }
-
-    fn leads_back(&mut self, edge: Edge, inside: BranchOf) {
-        if std::mem::replace(&mut self.is_told[edge.to], true) {
-            return;
-        }
-        let (from, to, node) = (self.id(edge.from), self.id(edge.to), self.id(inside.node));
-        let message = format!(
-            "`{from}`, in the branch of `{node}` that begins with `{}`, leads back to `{to}` outside of it",
-            self.begins(inside)
-        );
-        let remedy = "let the cycle begin where the branches meet, or stay inside of the branch";
-        self.problems.add(Code::EnteredFromOutside, edge.at, message, remedy);
     }
 
     /// `join-not-reached`: the joins that documents name are reached by a branch.
@@ -292,8 +257,8 @@ impl Walk<'_> {
         for (index, node) in self.graph.nodes.iter().enumerate() {
             let Next::Parallel(parallel) = &node.next else { continue };
             let Some(join) = &parallel.join else { continue };
-            let is_explained = self.is_met[index] || self.is_doubtful[index];
-            if is_explained || self.regions.scope_of[index].is_none() {
+            let is_explained = self.is_met[index] || self.regions.is_doubtful[index];
+            if is_explained || !self.is_reached[index] {
                 continue;
             }
             let message =

@@ -42,6 +42,9 @@ pub(super) fn of_node(node: &Node) -> Shape<'_> {
 
 /// The shape of the data of one run of a node.
 pub(super) fn of_work(node: &Node) -> Shape<'_> {
+    if node.unread.data {
+        return Shape::Any;
+    }
     match (&node.work, &node.output) {
         (_, Some(schema)) => Shape::Schema(&schema.value, &schema.value),
         (Work::Human(human), None) => {

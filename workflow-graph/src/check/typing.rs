@@ -19,6 +19,9 @@ impl<'a> Typing<'a> {
 
     /// The type of the value of an expression at a node, before the node's work.
     pub(crate) fn of(&self, node: &Node, expression: &Expression) -> Type {
+        if expression.is_unread {
+            return Type::ANY;
+        }
         let names = Names { graph: self.graph, facts: &self.facts, node: Some(node), of_item: false };
         expression.parsed.type_in(&names)
     }

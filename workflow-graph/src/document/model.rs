@@ -14,9 +14,11 @@ use crate::problem::sink::At;
 
 pub(crate) mod hive;
 pub(crate) mod sweny;
+pub(crate) mod unread;
 
 use hive::{HiveGraph, HiveNode};
 use sweny::{SwenyEdges, SwenyGraph, SwenyNode};
+use unread::{GraphUnread, Unread};
 
 /// A value and the place where it begins.
 #[derive(Debug, Clone)]
@@ -44,8 +46,7 @@ pub(crate) struct Graph {
     pub(crate) nodes: Vec<Node>,
     /// Places of `nodes` by id.
     pub(crate) ids: HashMap<Arc<str>, usize>,
-    /// Whether a node or a route could not be read, so that conclusions about the whole would be guesses.
-    pub(crate) is_incomplete: bool,
+    pub(crate) unread: GraphUnread,
     /// The format from which the graph comes.
     pub(crate) dialect: Dialect,
 }
@@ -136,7 +137,7 @@ pub(crate) struct Node {
     pub(crate) work: Work,
     /// Absent: `{}`.
     pub(crate) with: Option<Template>,
-    /// Where the fields of `with` stand, if it is a map.
+    /// Where the fields of `with` stand, if it is a map; else where it stands itself, without a name.
     pub(crate) with_at: Vec<(Arc<str>, At)>,
     pub(crate) reads: Reads,
     pub(crate) output: Option<Schema>,
@@ -151,6 +152,7 @@ pub(crate) struct Node {
     pub(crate) next: Next,
     pub(crate) on_no_match: Option<OnNoMatch>,
     pub(crate) extras: Extras,
+    pub(crate) unread: Unread,
 }
 
 impl Node {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::files::Files;
 use super::model::Graph;
+use super::model::unread::{Unread, repeated};
 use super::source::Source;
 use super::tree::Tree;
 use crate::problem::Code;
@@ -24,6 +25,7 @@ mod retry;
 pub(crate) mod schema;
 mod script;
 mod synonyms;
+pub(crate) mod values;
 mod work;
 
 pub(super) use graph::{MOST_ITEMS, MOST_STEPS};
@@ -43,8 +45,25 @@ pub(crate) struct Reading<'a> {
     pub(crate) problems: &'a mut Problems,
     /// Routes of the present graph, so far.
     pub(crate) routes: usize,
-    /// Set where a node or route could not be read.
-    pub(crate) is_incomplete: bool,
+    /// Whether the format has templates.
+    pub(crate) has_templates: bool,
+    /// The unreadable parts of the present node, so far.
+    pub(crate) unread: Unread,
+}
+
+impl<'a> Reading<'a> {
+    pub(crate) fn new(source: Source<'a>, files: &'a mut Files, problems: &'a mut Problems) -> Self {
+        Self { source, files, problems, routes: 0, has_templates: false, unread: Unread::default() }
+    }
+
+    /// The unreadable parts of the node of this tree, which was read last.
+    pub(crate) fn unread_of(&mut self, tree: &Tree) -> Unread {
+        let mut unread = std::mem::take(&mut self.unread);
+        if self.problems.count(Code::DuplicateKey) > 0 {
+            repeated(tree, &mut unread.words);
+        }
+        unread
+    }
 }
 
 /// The graphs of a file: the first is the one that is run.
@@ -58,7 +77,7 @@ pub(crate) fn graphs(
     let mut lines: HashMap<Arc<str>, u32> = HashMap::new();
     for tree in documents {
         let mut reading =
-            Reading { source, files: &mut *files, problems: &mut *problems, routes: 0, is_incomplete: false };
+            Reading { has_templates: true, ..Reading::new(source, &mut *files, &mut *problems) };
         let Some(graph) = graph::read(tree, &mut reading) else { continue };
         let (name, at) = (&graph.name.value, graph.name.at);
         // The name of a graph whose name is wrong is empty, and a problem already.

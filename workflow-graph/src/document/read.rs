@@ -28,10 +28,10 @@ pub(crate) const MOST_VALUES: usize = 2_000_000;
 /// The most bytes of text that aliases may copy.
 pub(crate) const MOST_COPIED: usize = MOST_BYTES;
 
-/// The documents of a file. A document that is empty is left out.
+/// Reads the documents of a file. A document that is empty is left out.
 ///
-/// Problems go to `problems`; after one of syntax, the documents before it are returned.
-pub(crate) fn read(source: Source<'_>, problems: &mut Problems) -> Vec<Tree> {
+/// Problems go to `problems`. Behind one that ends the reading nothing is known; the documents before it are returned.
+pub(crate) fn read(source: Source<'_>, problems: &mut Problems) -> Documents {
     let text = source.text();
     if text.len() > MOST_BYTES {
         problems.add(
@@ -40,7 +40,7 @@ pub(crate) fn read(source: Source<'_>, problems: &mut Problems) -> Vec<Tree> {
             format!("the file has more than the {MOST_BYTES} bytes that are read"),
             "split it into several documents",
         );
-        return Vec::new();
+        return Documents { trees: Vec::new(), is_whole: false };
     }
     // JSON knows no bound of keys, and YAML one of 1,024 characters.
     let options = granit_parser::options! { emit_comments: false, simple_key_max_lookahead: LONGEST_KEY };
@@ -49,23 +49,61 @@ pub(crate) fn read(source: Source<'_>, problems: &mut Problems) -> Vec<Tree> {
         match event {
             Ok((event, span)) => {
                 if let Err(Stop) = builder.event(event, span) {
-                    return builder.into_documents();
+                    return builder.cut();
                 }
             }
             Err(error) => {
                 let at = at(*error.marker());
-                builder.syntax(at, error.kind().to_string(), "correct the YAML here, or quote the text");
-                return builder.into_documents();
+                match unquoted(text, at) {
+                    Some(found) => builder.syntax(
+                        found,
+                        "within `{…}` and `[…]`, YAML reads the brace of `${` as the begin of a map",
+                        "quote the text: `\"${ … }\"`",
+                    ),
+                    None => builder.syntax(
+                        at,
+                        error.kind().to_string(),
+                        "correct the YAML here, or quote the text",
+                    ),
+                }
+                return builder.cut();
             }
         }
     }
-    builder.into_documents()
+    builder.whole()
+}
+
+/// The documents of a file.
+pub(crate) struct Documents {
+    pub(crate) trees: Vec<Tree>,
+    /// Whether these are all.
+    pub(crate) is_whole: bool,
 }
 
 /// The parser counts columns from 0.
 fn at(marker: Marker) -> At {
     let number = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
     At { line: number(marker.line()).max(1), column: number(marker.col()).saturating_add(1) }
+}
+
+/// The first `${` without quotation marks in the line of an error of syntax, if it stands within braces or brackets.
+fn unquoted(text: &str, at: At) -> Option<At> {
+    let line = text.lines().nth(usize::try_from(at.line).ok()?.checked_sub(1)?)?;
+    let (mut quote, mut is_inside, mut before) = (None, false, ' ');
+    for (column, character) in line.chars().enumerate() {
+        match (quote, character) {
+            (Some(open), _) if character == open && before != '\\' => quote = None,
+            (None, '\'' | '"') => quote = Some(character),
+            (None, '{') if before == '$' => {
+                let column = u32::try_from(column).ok()?;
+                return is_inside.then_some(At { line: at.line, column });
+            }
+            (None, '{' | '[') => is_inside = true,
+            _ => {}
+        }
+        before = character;
+    }
+    None
 }
 
 fn bytes(span: Span) -> (u32, u32) {

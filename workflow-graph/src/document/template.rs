@@ -18,6 +18,8 @@ pub(crate) struct Expression {
     text: Text,
     at: At,
     offset: usize,
+    /// Whether it could not be read, so that nothing is known of it.
+    pub(crate) is_unread: bool,
 }
 
 impl Expression {
@@ -27,7 +29,7 @@ impl Expression {
     }
 
     /// Reads the bytes of a text that `range` says. Nothing, after a problem, if they are no expression.
-    fn inside(
+    pub(crate) fn inside(
         text: &Text,
         at: At,
         range: (usize, usize),
@@ -37,16 +39,23 @@ impl Expression {
         let written = &text.value[range.0..range.1];
         let offset = range.0 + (written.len() - written.trim_start().len());
         match expression::Expression::parse(written.trim()) {
-            Ok(parsed) => Some(Self { parsed, text: text.clone(), at, offset }),
+            Ok(parsed) => Some(Self { parsed, text: text.clone(), at, offset, is_unread: false }),
             Err(error) => {
                 let full = problems.is_full();
                 let at = if full { at } else { source.locate(at, text, offset.saturating_add(error.offset)) };
                 let remedy =
                     error.remedy.map_or("correct the expression".to_owned(), |remedy| continued(&remedy));
-                problems.add(Code::BadExpression, at, error.message, remedy);
+                let similar = error.similar.map(str::to_owned).into_iter().collect();
+                problems.add_mended(Code::BadExpression, at, error.message, remedy, similar);
                 None
             }
         }
+    }
+
+    /// Stands for an expression that could not be read.
+    pub(crate) fn unread(at: At) -> Self {
+        let text = Text { value: "".into(), span: (0, 0) };
+        Self { parsed: expression::Expression::null(), text, at, offset: 0, is_unread: true }
     }
 
     /// Where byte `offset` of the expression stands in the file.
@@ -135,6 +144,7 @@ impl Template {
             }
             let start = dollar + 2;
             let Some(length) = end_of_expression(&text.value[start..]) else {
+                parts.push(Part::Expression(Expression::unread(at)));
                 problems.add(
                     Code::BadExpression,
                     source.locate(at, text, dollar),
@@ -150,7 +160,22 @@ impl Template {
             }
             let range = (start, start + length);
             // Where an expression is wrong, the document is refused, and the rest of the text is read for its problems.
-            parts.extend(Expression::inside(text, at, range, source, problems).map(Part::Expression));
+            if length > expression::SOURCE_BYTES {
+                problems.add(
+                    Code::BadExpression,
+                    source.locate(at, text, dollar),
+                    format!(
+                        "{length} bytes stand between `${{` and its `}}`, and an expression has at most {}",
+                        expression::SOURCE_BYTES
+                    ),
+                    "if it is no expression, write `$${`; else compute parts of it in nodes of kind `value`",
+                );
+                parts.push(Part::Expression(Expression::unread(at)));
+                rest = start + length + 1;
+                continue;
+            }
+            let inside = Expression::inside(text, at, range, source, problems);
+            parts.push(Part::Expression(inside.unwrap_or_else(|| Expression::unread(at))));
             rest = start + length + 1;
         }
         literal.push_str(&text.value[rest..]);

@@ -11,6 +11,7 @@ use crate::problem::sink::At;
 pub(crate) struct Tree {
     pub(crate) at: At,
     pub(crate) kind: Kind,
+    repeated: Option<Box<[(Key, Tree)]>>,
 }
 
 /// The content of a value. Maps have each key once, in the order of the file.
@@ -43,6 +44,21 @@ pub(crate) struct Text {
 const SHORT: usize = 40;
 
 impl Tree {
+    pub(crate) fn new(at: At, kind: Kind) -> Self {
+        Self { at, kind, repeated: None }
+    }
+
+    /// A map, and the pairs whose keys it has already, which nobody uses.
+    pub(crate) fn map(at: At, pairs: Vec<(Key, Self)>, repeated: Vec<(Key, Self)>) -> Self {
+        let repeated = (!repeated.is_empty()).then(|| repeated.into_boxed_slice());
+        Self { at, kind: Kind::Map(pairs), repeated }
+    }
+
+    /// Of a map, the pairs whose keys stand in it before.
+    pub(crate) fn repeated(&self) -> &[(Key, Self)] {
+        self.repeated.as_deref().unwrap_or_default()
+    }
+
     /// The type of the value, in the words of messages.
     pub(crate) fn type_name(&self) -> &'static str {
         match &self.kind {

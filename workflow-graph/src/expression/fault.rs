@@ -11,11 +11,13 @@ pub(crate) struct BadExpression {
     pub(crate) message: String,
     /// Advice: the right way to write it.
     pub(crate) remedy: Option<String>,
+    /// A name that may be meant.
+    pub(crate) similar: Option<&'static str>,
 }
 
 impl BadExpression {
     pub(super) fn new(offset: usize, message: impl Into<String>) -> Self {
-        Self { offset, message: message.into(), remedy: None }
+        Self { offset, message: message.into(), remedy: None, similar: None }
     }
 
     pub(super) fn remedy(mut self, remedy: impl Into<String>) -> Self {

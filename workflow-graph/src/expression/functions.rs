@@ -116,16 +116,21 @@ impl Function {
 
 /// Advice on a name that no function has.
 pub(super) fn remedy(name: &str) -> String {
+    match near(name) {
+        Some(known) => format!("Did you mean `{known}`?"),
+        None => format!("The functions are {}", FUNCTIONS.map(|(_, name, ..)| name).join(", ")),
+    }
+}
+
+/// The function that may be meant by a name that none has.
+pub(super) fn near(name: &str) -> Option<&'static str> {
     let other = OTHER_NAMES.iter().find(|(other, _)| *other == name).map(|(_, known)| *known);
     let near = || {
         let distances = FUNCTIONS.iter().map(|(_, known, ..)| (distance(name, known), *known));
         let is_near = |distance: usize| distance <= 2 && distance * 3 <= name.len() + 1;
         distances.filter(|(distance, _)| is_near(*distance)).min().map(|(_, known)| known)
     };
-    match other.or_else(near) {
-        Some(known) => format!("Did you mean `{known}`?"),
-        None => format!("The functions are {}", FUNCTIONS.map(|(_, name, ..)| name).join(", ")),
-    }
+    other.or_else(near)
 }
 
 /// Edits between two names.

@@ -1,6 +1,6 @@
 //! Hive agents: the tree of an export, or of its graph alone, to the model. It runs nothing.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
@@ -8,7 +8,9 @@ use serde_json::{Map, Value, json};
 use crate::document::Source;
 use crate::document::files::Files;
 use crate::document::model::hive::HiveGraph;
+use crate::document::model::unread::{GraphUnread, Words, words};
 use crate::document::model::{Conflicts, Defaults, Dialect, Failures, Graph, Limits, Located, Name, Schema};
+use crate::document::native::fields;
 use crate::document::native::{MOST_NODES, MOST_ROUTES, Reading};
 use crate::document::tree::{Kind, Tree};
 use crate::executor::ConversationMode;
@@ -16,6 +18,7 @@ use crate::problem::Code;
 use crate::problem::sink::{At, Problems};
 
 mod edge;
+pub(crate) mod form;
 mod node;
 mod shape;
 
@@ -96,6 +99,44 @@ impl HiveOptions {
     }
 }
 
+/// The keys that have a meaning to the engine, of graphs, nodes and edges together.
+const KEYS: [&str; 34] = [
+    "id",
+    "entry_node",
+    "nodes",
+    "edges",
+    "terminal_nodes",
+    "pause_nodes",
+    "entry_points",
+    "max_steps",
+    "description",
+    "goal",
+    "goal_id",
+    "version",
+    "default_model",
+    "max_tokens",
+    "conversation_mode",
+    "identity_prompt",
+    "loop_config",
+    "name",
+    "node_type",
+    "input_keys",
+    "output_keys",
+    "nullable_output_keys",
+    "system_prompt",
+    "tools",
+    "model",
+    "function",
+    "max_retries",
+    "max_node_visits",
+    "source",
+    "target",
+    "condition",
+    "condition_expr",
+    "input_mapping",
+    "priority",
+];
+
 /// The graph of a file: one, unless it cannot be read at all.
 pub(crate) fn graphs(
     documents: &[Tree],
@@ -108,7 +149,7 @@ pub(crate) fn graphs(
         let message = "a Hive file has one agent, and this is a second document";
         problems.add(Code::Unsupported, further.at, message, "move it to a file of its own");
     }
-    let mut reading = Reading { source, files, problems, routes: 0, is_incomplete: false };
+    let mut reading = Reading::new(source, files, problems);
     documents.first().and_then(|tree| read(tree, options, &mut reading)).into_iter().collect()
 }
 
@@ -118,11 +159,12 @@ fn present<'t>(tree: &'t Tree, key: &str) -> Option<&'t Tree> {
 }
 
 fn required<'t>(tree: &'t Tree, what: &str, key: &str, reading: &mut Reading<'_>) -> Option<&'t Tree> {
-    let found = present(tree, key);
+    let slip =
+        |reading: &mut Reading<'_>| fields::slip(tree, what, key, &KEYS, reading).map(|(_, value)| value);
+    let found = present(tree, key).or_else(|| slip(reading));
     if found.is_none() {
         let message = format!("{what} needs the key `{key}`");
         reading.problems.add(Code::MissingKey, tree.at, message, format!("add `{key}`"));
-        reading.is_incomplete = true;
     }
     found
 }
@@ -166,6 +208,10 @@ fn read(tree: &Tree, options: HiveOptions, reading: &mut Reading<'_>) -> Option<
         reading.wrong_type(tree, "a Hive agent", "a map");
         return None;
     }
+    if let Some(form) = form::of(tree) {
+        form.refuse(reading.problems);
+        return None;
+    }
     let (export, tree) = match present(tree, "graph") {
         Some(graph) if matches!(graph.kind, Kind::Map(_)) => (Some(tree), graph),
         Some(graph) => {
@@ -188,29 +234,30 @@ fn read(tree: &Tree, options: HiveOptions, reading: &mut Reading<'_>) -> Option<
         identity_prompt: text(tree, "identity_prompt", reading),
         mode: mode.and_then(|mode| reading.word(mode, "conversation_mode", &MODES)).unwrap_or_default(),
         loop_config: present(tree, "loop_config").map(Tree::to_json),
+        roots: roots(tree),
     };
     let limits = Limits { steps: number("max_steps", reading).unwrap_or(STEPS), ..Limits::default() };
-    let start =
-        required(tree, "a graph", "entry_node", reading).and_then(|tree| reading.name(tree, "entry_node"));
+    let start = required(tree, "a graph", "entry_node", reading);
+    let start = start.and_then(|tree| reading.name(tree, "entry_node"));
+    let start = start.unwrap_or(Located { value: "".into(), at: tree.at });
     let mut graph = Graph {
         name: name.unwrap_or(Located { value: "".into(), at: tree.at }),
         description: text(tree, "description", reading),
         input: Some(a_map(tree.at)?),
         vars: Vec::new(),
         output: None,
-        start,
+        start: Some(start),
         limits,
         defaults: Defaults { model: text(tree, "default_model", reading), ..Defaults::default() },
         nodes: Vec::new(),
         ids: HashMap::default(),
-        is_incomplete: false,
+        unread: GraphUnread::default(),
         dialect: Dialect::Hive(Box::new(hive)),
     };
-    let unread = nodes(tree, &mut graph, reading);
-    let edges = edge::read_all(tree, &graph, &unread, reading);
-    named_nodes(tree, &graph, &unread, reading);
-    graph.is_incomplete |= reading.is_incomplete;
-    let resumes = resumes(tree, &graph, &unread, reading);
+    nodes(tree, &mut graph, reading);
+    let edges = edge::read_all(tree, &mut graph, reading);
+    named_nodes(tree, &graph, reading);
+    let resumes = resumes(tree, &graph, reading);
     shape::shape(&mut graph, edges, &texts(tree, "terminal_nodes", reading), &resumes, options.of_branches());
     Some(graph)
 }
@@ -222,82 +269,66 @@ fn a_map(at: At) -> Option<Schema> {
     Some(Schema { at, value: Arc::new(value), validator: Arc::new(validator) })
 }
 
-/// Returns the ids of nodes that cannot be read: edges to them are no problems of their own.
-fn nodes(tree: &Tree, graph: &mut Graph, reading: &mut Reading<'_>) -> HashSet<Arc<str>> {
-    let mut unread = HashSet::new();
-    let Some(list) = required(tree, "a graph", "nodes", reading) else { return unread };
+fn nodes(tree: &Tree, graph: &mut Graph, reading: &mut Reading<'_>) {
+    let Some(list) = required(tree, "a graph", "nodes", reading) else {
+        graph.unread.nodes = true;
+        return;
+    };
     let items = reading.list(list, "nodes");
     if items.is_empty() {
-        reading.is_incomplete = true;
+        graph.unread.nodes = true;
         if matches!(list.kind, Kind::List(_)) {
             reading.problems.add(Code::MissingKey, list.at, "the graph has no node", "add one to `nodes`");
         }
-        return unread;
+        return;
     }
     if items.len() > MOST_NODES {
         let message = format!("the graph has {} nodes, and at most {MOST_NODES} are allowed", items.len());
         reading.problems.add(Code::TooLarge, list.at, message, "split the agent into several");
-        reading.is_incomplete = true;
-        return unread;
+        graph.unread.nodes = true;
+        return;
     }
     let pauses = texts(tree, "pause_nodes", reading);
     for item in items {
         let Some(node) = node::read(item, &pauses, reading) else {
-            reading.is_incomplete = true;
-            if let Some(Kind::Text(id)) = item.get("id").map(|id| &id.kind) {
-                unread.insert(id.value.clone());
-            }
+            // Any name may be that of a node without an id.
+            graph.unread.names = true;
             continue;
         };
         if let Some(first) = graph.find(&node.id.value) {
             let line = graph.nodes[first].id.at.line;
             let message = format!("two nodes have the id `{}`, the first in line {line}", node.id.value);
             reading.problems.add(Code::DuplicateKey, node.id.at, message, "rename one of them");
-            reading.is_incomplete = true;
             continue;
         }
         graph.ids.insert(node.id.value.clone(), graph.nodes.len());
         graph.nodes.push(node);
     }
-    unread
 }
 
 /// `unknown-start` and `unknown-node`, for names of nodes outside of the nodes themselves.
-fn named_nodes(tree: &Tree, graph: &Graph, unread: &HashSet<Arc<str>>, reading: &mut Reading<'_>) {
+fn named_nodes(tree: &Tree, graph: &Graph, reading: &mut Reading<'_>) {
     if let Some(start) = graph.start.clone() {
-        known(&start, Code::UnknownStart, "`entry_node` is", (graph, unread), reading);
+        known(&start, Code::UnknownStart, "`entry_node` is", graph, reading);
     }
     for (key, what) in [("terminal_nodes", "`terminal_nodes` has"), ("pause_nodes", "`pause_nodes` has")] {
         // Names that are no texts were reported where the list was read first, or are below.
         let mut ignored = Problems::new("");
-        let mut quiet = Reading {
-            source: reading.source,
-            files: &mut *reading.files,
-            problems: &mut ignored,
-            routes: 0,
-            is_incomplete: false,
-        };
+        let mut quiet = Reading::new(reading.source, &mut *reading.files, &mut ignored);
         let names = texts(tree, key, &mut quiet);
         for name in &names {
-            known(name, Code::UnknownNode, what, (graph, unread), reading);
+            known(name, Code::UnknownNode, what, graph, reading);
         }
     }
 }
 
-/// Reports a name that no node has.
-fn known(
-    name: &Name,
-    code: Code,
-    what: &str,
-    graph: (&Graph, &HashSet<Arc<str>>),
-    reading: &mut Reading<'_>,
-) {
-    let (graph, unread) = graph;
-    if graph.find(&name.value).is_some() || graph.nodes.is_empty() || unread.contains(&name.value) {
-        return;
+/// Reports a name that no node has. Returns the place of the node that has it, or that is meant.
+fn known(name: &Name, code: Code, what: &str, graph: &Graph, reading: &mut Reading<'_>) -> Option<usize> {
+    let found = graph.find(&name.value);
+    if found.is_some() || graph.nodes.is_empty() || name.value.is_empty() || graph.unread.names {
+        return found;
     }
-    reading.is_incomplete = true;
-    reading.problems.add_unknown(
+    let similar = reading.problems.add_unknown(
         code,
         name.at,
         format!("{what} `{}`, and the graph has no such node", name.value),
@@ -305,18 +336,14 @@ fn known(
         graph.nodes.iter().map(|node| &*node.id.value),
         || "add the node, or name another".to_owned(),
     );
+    similar.first().and_then(|near| graph.find(near))
 }
 
 /// By the name of a pause node, the node at which the run goes on after the reply.
-fn resumes(
-    tree: &Tree,
-    graph: &Graph,
-    unread: &HashSet<Arc<str>>,
-    reading: &mut Reading<'_>,
-) -> Map<String, Value> {
+fn resumes(tree: &Tree, graph: &Graph, reading: &mut Reading<'_>) -> Map<String, Value> {
     let points = names_of_names(tree, "entry_points", reading);
     for (point, node) in &points {
-        known(node, Code::UnknownNode, &format!("the entry point `{point}` is"), (graph, unread), reading);
+        known(node, Code::UnknownNode, &format!("the entry point `{point}` is"), graph, reading);
     }
     let resumes = points.iter().filter_map(|(point, node)| {
         let paused = point.strip_suffix("_resume")?;
@@ -325,13 +352,27 @@ fn resumes(
     resumes.collect()
 }
 
+/// The nodes that a document names as further begins: entry points, pause nodes, and sub-agents.
+fn roots(tree: &Tree) -> Vec<Arc<str>> {
+    let mut found = Words::new();
+    for key in ["entry_points", "async_entry_points", "pause_nodes"] {
+        if let Some(tree) = present(tree, key) {
+            words(tree, &mut found);
+        }
+    }
+    if let Some(Kind::List(nodes)) = present(tree, "nodes").map(|nodes| &nodes.kind) {
+        let agents = nodes.iter().filter_map(|node| present(node, "sub_agents"));
+        agents.for_each(|tree| words(tree, &mut found));
+    }
+    found.into_iter().collect()
+}
+
 /// Counts edges, of which a graph may have as many as routes.
 fn count(edges: usize, at: At, reading: &mut Reading<'_>) -> bool {
     let is_within = edges <= MOST_ROUTES;
     if !is_within {
         let message = format!("the graph has {edges} edges, and at most {MOST_ROUTES} are allowed");
         reading.problems.add(Code::TooLarge, at, message, "split the agent into several");
-        reading.is_incomplete = true;
     }
     is_within
 }

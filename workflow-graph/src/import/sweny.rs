@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::document::Source;
 use crate::document::files::Files;
 use crate::document::model::sweny::{EvaluatorKind, SwenyGraph};
+use crate::document::model::unread::{GraphUnread, words};
 use crate::document::model::{Defaults, Dialect, Extras, Graph, Limits, Located, Name};
 use crate::document::native::fields::Fields;
 use crate::document::native::name::is_id;
@@ -98,12 +99,13 @@ pub(crate) fn graphs(
         let message = "a SWEny file holds one document, and this is another one";
         problems.add(Code::Unsupported, other.at, message, "move it to a file of its own");
     }
-    let mut reading = Reading { source, files, problems, routes: 0, is_incomplete: false };
+    let mut reading = Reading::new(source, files, problems);
     read(options, first, &mut reading).into_iter().collect()
 }
 
 fn read(options: &SwenyOptions, tree: &Tree, reading: &mut Reading<'_>) -> Option<Graph> {
-    let fields = Fields::open(tree, "a SWEny document", reading)?;
+    let required = ["id", "name", "entry", "nodes", "edges"];
+    let fields = Fields::open(tree, "a SWEny document", &KEYS, &required, reading)?;
     legacy(&fields, reading);
     let name = fields.required("id", reading).and_then(|tree| {
         let text = reading.text(tree, "id")?;
@@ -134,14 +136,13 @@ fn read(options: &SwenyOptions, tree: &Tree, reading: &mut Reading<'_>) -> Optio
         defaults,
         nodes: Vec::new(),
         ids: HashMap::default(),
-        is_incomplete: entry.as_ref().is_none_or(Option::is_none),
-        start: entry.flatten(),
+        start: Some(entry.flatten().unwrap_or(Located { value: "".into(), at: tree.at })),
+        unread: GraphUnread::default(),
         dialect: Dialect::Native,
     };
     nodes(&fields, &mut graph, &mut sources, reading);
     edges::read(&fields, options.is_parallel, &mut graph, reading);
     budget(&fields, &graph, reading);
-    graph.is_incomplete |= reading.is_incomplete || reading.problems.count(Code::DuplicateKey) > 0;
     if reading.routes > MOST_ROUTES {
         let message =
             format!("the document has {} edges, and at most {MOST_ROUTES} are allowed", reading.routes);
@@ -170,18 +171,23 @@ fn legacy(fields: &Fields<'_>, reading: &mut Reading<'_>) {
 }
 
 fn nodes(fields: &Fields<'_>, graph: &mut Graph, sources: &mut Sources, reading: &mut Reading<'_>) {
-    graph.is_incomplete |= fields.get("nodes").is_none();
-    let Some(tree) = fields.required("nodes", reading) else { return };
+    for (_, value) in fields.repeated() {
+        words(value, &mut graph.unread.words);
+    }
+    let Some(tree) = fields.required("nodes", reading) else {
+        graph.unread.nodes = true;
+        return;
+    };
     let Kind::Map(pairs) = &tree.kind else {
-        graph.is_incomplete = true;
+        graph.unread.nodes = true;
         return reading.wrong_type(tree, "`nodes`", "a map of ids to nodes");
     };
     if pairs.is_empty() {
-        graph.is_incomplete = true;
+        graph.unread.nodes = true;
         reading.problems.add(Code::MissingKey, tree.at, "the document has no node", "add one to `nodes`");
     }
     if pairs.len() > MOST_NODES {
-        graph.is_incomplete = true;
+        graph.unread.nodes = true;
         let message = format!("the document has {} nodes, and at most {MOST_NODES} are allowed", pairs.len());
         reading.problems.add(Code::TooLarge, tree.at, message, "split the document");
         return;
@@ -190,13 +196,9 @@ fn nodes(fields: &Fields<'_>, graph: &mut Graph, sources: &mut Sources, reading:
     let level = node::Level::of(&known);
     for (key, tree) in pairs {
         let id = id(&key.name, key.at, reading);
-        match node::read(id, tree, &level, sources, reading) {
-            Some(node) => {
-                graph.ids.insert(key.name.clone(), graph.nodes.len());
-                graph.nodes.push(node);
-            }
-            None => reading.is_incomplete = true,
-        }
+        let node = node::read(id, tree, &level, sources, reading);
+        graph.ids.insert(key.name.clone(), graph.nodes.len());
+        graph.nodes.push(node);
     }
 }
 

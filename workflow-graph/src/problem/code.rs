@@ -89,6 +89,8 @@ codes! {
     TypeMismatch = "type-mismatch" Error,
     /// A value is compared with one that its schema excludes.
     NeverEqual = "never-equal" Warning,
+    /// `${` stands where nothing is interpolated.
+    NotInterpolated = "not-interpolated" Warning,
     /// A variable has no first value and no node sets it.
     UnsetVar = "unset-var" Warning,
     /// An agent node has `retry`.

@@ -35,6 +35,13 @@ pub(crate) fn similar<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) 
     found.into_iter().take(3).map(|(_, candidate)| candidate.to_owned()).collect()
 }
 
+/// Whether `name` is so near to `known`, a name that is similar to it, that a value under it is read as that of `known`.
+pub(crate) fn is_slip(name: &str, known: &str) -> bool {
+    // The first letter is seldom wrong: `text` is not `next`.
+    let first = |name: &str| folded(name).first().copied();
+    first(name) == first(known)
+}
+
 /// Whether two names differ at most in upper case, hyphens and the like.
 pub(crate) fn is_same(a: &str, b: &str) -> bool {
     folded(a) == folded(b)

@@ -17,9 +17,9 @@ pub(crate) struct At {
 /// More problems than anybody reads. Further ones are counted as one problem.
 const MOST: usize = 1_000;
 
-/// Names are compared with at most this many unknown ones, since a document of 50,000 wrong routes must not take
-/// minutes.
-const MOST_COMPARED: usize = 100;
+/// Unknown names are compared with at most this many names together, since a document of 50,000 wrong routes must not
+/// take minutes.
+const MOST_COMPARED: usize = 1_000_000;
 
 /// The problems of one file, so far.
 #[derive(Debug)]
@@ -27,13 +27,16 @@ pub(crate) struct Problems {
     file: Arc<str>,
     found: Vec<Problem>,
     omitted: usize,
+    /// The names that unknown ones were compared with.
     compared: usize,
     counts: HashMap<Code, usize>,
+    has_errors: bool,
 }
 
 impl Problems {
     pub(crate) fn new(file: &str) -> Self {
-        Self { file: file.into(), found: Vec::new(), omitted: 0, compared: 0, counts: HashMap::new() }
+        let (found, counts) = (Vec::new(), HashMap::new());
+        Self { file: file.into(), found, omitted: 0, compared: 0, counts, has_errors: false }
     }
 
     /// The name of the file.
@@ -48,6 +51,7 @@ impl Problems {
             if severity == Severity::Error {
                 self.push(
                     code,
+                    severity,
                     At { line: location.line, column: location.column },
                     message,
                     remedy,
@@ -59,7 +63,7 @@ impl Problems {
 
     /// Adds a problem.
     pub(crate) fn add(&mut self, code: Code, at: At, message: impl Into<String>, remedy: impl Into<String>) {
-        self.push(code, at, message.into(), remedy.into(), Vec::new());
+        self.push(code, code.severity(), at, message.into(), remedy.into(), Vec::new());
     }
 
     /// Adds a problem of a name that is none of `known`, and returns the nearest of them. These are the remedy, else
@@ -73,16 +77,40 @@ impl Problems {
         known: impl IntoIterator<Item = &'a str>,
         otherwise: impl FnOnce() -> String,
     ) -> Vec<String> {
-        self.compared += 1;
-        let similar = if self.compared > MOST_COMPARED { Vec::new() } else { similar(name, known) };
-        let remedy = if similar.is_empty() {
-            otherwise()
-        } else {
-            let names: Vec<String> = similar.iter().map(|name| format!("`{name}`")).collect();
-            format!("did you mean {}?", names.join(" or "))
-        };
-        self.push(code, at, message.into(), remedy, similar.clone());
+        let similar = self.similar(name, known);
+        let remedy = if similar.is_empty() { otherwise() } else { meant(&similar) };
+        self.push(code, code.severity(), at, message.into(), remedy, similar.clone());
         similar
+    }
+
+    /// Adds a problem of a name for which others, at least one, may be meant.
+    pub(crate) fn add_meant(
+        &mut self,
+        code: Code,
+        severity: Severity,
+        at: At,
+        message: impl Into<String>,
+        similar: Vec<String>,
+    ) {
+        self.push(code, severity, at, message.into(), meant(&similar), similar);
+    }
+
+    /// Adds a warning, whatever the code is otherwise.
+    pub(crate) fn warn(&mut self, code: Code, at: At, message: impl Into<String>, remedy: impl Into<String>) {
+        self.push(code, Severity::Warning, at, message.into(), remedy.into(), Vec::new());
+    }
+
+    /// At most three of `known` that are spelled like `name`, nearest first; none once too many were compared.
+    pub(crate) fn similar<'a>(
+        &mut self,
+        name: &str,
+        known: impl IntoIterator<Item = &'a str>,
+    ) -> Vec<String> {
+        if self.compared >= MOST_COMPARED {
+            return Vec::new();
+        }
+        let compared = &mut self.compared;
+        similar(name, known.into_iter().inspect(|_| *compared += 1))
     }
 
     /// Adds a problem whose remedy names what the author may have meant.
@@ -94,23 +122,32 @@ impl Problems {
         remedy: String,
         similar: Vec<String>,
     ) {
-        self.push(code, at, message.into(), remedy, similar);
+        self.push(code, code.severity(), at, message.into(), remedy, similar);
     }
 
     /// Adds a problem of a name that is called `known` here.
     pub(crate) fn add_renamed(&mut self, code: Code, at: At, message: impl Into<String>, known: &str) {
         let remedy = format!("did you mean `{known}`?");
-        self.push(code, at, message.into(), remedy, vec![known.to_owned()]);
+        self.push(code, code.severity(), at, message.into(), remedy, vec![known.to_owned()]);
     }
 
-    fn push(&mut self, code: Code, at: At, message: String, remedy: String, similar: Vec<String>) {
+    fn push(
+        &mut self,
+        code: Code,
+        severity: Severity,
+        at: At,
+        message: String,
+        remedy: String,
+        similar: Vec<String>,
+    ) {
+        self.has_errors |= severity == Severity::Error;
         *self.counts.entry(code).or_default() += 1;
         if self.found.len() >= MOST {
             self.omitted += 1;
             return;
         }
         let location = Location { file: self.file.clone(), line: at.line, column: at.column };
-        self.found.push(Problem { code, severity: code.severity(), location, message, remedy, similar });
+        self.found.push(Problem { code, severity, location, message, remedy, similar });
     }
 
     /// How many problems of `code` there are.
@@ -118,9 +155,11 @@ impl Problems {
         self.counts.get(&code).copied().unwrap_or_default()
     }
 
-    /// How many problems there are.
-    pub(crate) fn total(&self) -> usize {
-        self.found.len() + self.omitted
+    /// Whether there is a problem at this place.
+    pub(crate) fn has_at(&self, at: At) -> bool {
+        self.found
+            .iter()
+            .any(|problem| (problem.location.line, problem.location.column) == (at.line, at.column))
     }
 
     /// Whether further problems are counted only.
@@ -130,7 +169,7 @@ impl Problems {
 
     /// Whether a problem refuses the document.
     pub(crate) fn has_errors(&self) -> bool {
-        self.counts.keys().any(|code| code.severity() == Severity::Error)
+        self.has_errors
     }
 
     /// The warnings of a document without errors, or all problems.
@@ -139,7 +178,7 @@ impl Problems {
     ///
     /// At least one problem is an error.
     pub(crate) fn finish(mut self) -> Result<Vec<Problem>, CheckError> {
-        let has_errors = self.has_errors();
+        let has_errors = self.has_errors;
         // A stable sort: problems of one place stay in the order in which they were found.
         self.found.sort_by_key(|problem| (problem.location.line, problem.location.column));
         if self.omitted > 0 {
@@ -159,4 +198,10 @@ impl Problems {
         }
         if has_errors { Err(CheckError { problems: self.found }) } else { Ok(self.found) }
     }
+}
+
+/// The remedy that names what the author may have meant.
+fn meant(similar: &[String]) -> String {
+    let names: Vec<String> = similar.iter().map(|name| format!("`{name}`")).collect();
+    format!("did you mean {}?", names.join(" or "))
 }

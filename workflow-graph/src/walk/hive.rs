@@ -124,8 +124,8 @@ impl<'w> Visit<'w> {
         Ok(Way::Open(opened, parallel.failures != Failures::FailAll))
     }
 
+    /// The end of a walk none of whose edges is taken, which is a success like any other. (HV7)
     fn hive_no_match(&mut self) -> Result<Way, StepError> {
-        self.carried.degraded = true;
         self.end_walk(GraphStatus::NoMatch, None)
     }
 

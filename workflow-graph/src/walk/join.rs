@@ -114,7 +114,7 @@ impl Walk {
         };
         // Without a join, the walk ends where its branches do.
         let has_join = self.layout.join(plan.node).is_some();
-        joined.carried.degraded |= has_join && !is_met;
+        joined.carried.degraded |= has_join && !is_met && self.graph.hive().is_none();
         visit.carried = joined.carried.clone();
         let event = if is_met { "joined" } else { "ended" };
         let writes = joined.writes.clone();

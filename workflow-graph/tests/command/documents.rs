@@ -50,10 +50,14 @@ fn check_says_what_only_a_program_checks() {
     ]);
     assert_eq!(
         place.run(&["check", "some.yaml", "one.yaml"]).out,
-        "some.yaml: sound; 2 functions and 1 tool are checked where a program binds the document\n\
-         one.yaml: sound; 1 function is checked where a program binds the document\n"
+        "some.yaml: sound; open until a program binds the document: the function `x` (`a`, `d`), the function `y` \
+         (`b`), the tool `t` (`c`)\n\
+         one.yaml: sound; open until a program binds the document: the function `x` (`a`)\n"
     );
     assert!(place.run(&["check", "bad.yaml"]).out.ends_with("bad.yaml: 1 error\n"));
+    let json = place.run(&["check", "one.yaml", "--json"]).json();
+    let part = serde_json::json!({"kind": "function", "name": "x", "nodes": ["a"]});
+    assert_eq!(json["unbound"], serde_json::json!([{"file": "one.yaml", "part": part}]));
 }
 
 // G38

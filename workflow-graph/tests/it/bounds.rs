@@ -146,7 +146,7 @@ fn problems_beyond_a_thousand_are_counted() {
     }
     let found = Document::parse(&text, "g.yaml").unwrap_err();
     assert_eq!(found.problems.len(), 1_001);
-    assert_eq!(found.problems[1_000].message, "2000 further problems are not listed");
+    assert_eq!(found.problems[1_000].message, "4999 further problems are not listed");
 }
 
 /// G3
@@ -181,7 +181,7 @@ fn fifty_thousand_wrong_names_are_refused() {
         .unwrap();
     }
     let error = Document::parse(&text, "g.yaml").unwrap_err();
-    assert_eq!(error.problems.last().unwrap().message, "39000 further problems are not listed");
+    assert_eq!(error.problems.last().unwrap().message, "48999 further problems are not listed");
 }
 
 /// G3

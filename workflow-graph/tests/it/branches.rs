@@ -165,7 +165,7 @@ nodes:
   c: {value: 1}
 ";
     expect![[r#"
-        g.yaml:3:34: error[no-common-join]: two branches of `a` begin with `b`, which would run in each; let them meet there: add `join: b` beside `parallel`
+        g.yaml:3:43: error[ambiguous-routes]: two branches of `a` begin with `b`, and a node runs in one branch; remove one of them, write another node for it, or work through a list with `for_each`
     "#]].assert_eq(&problems(text));
 }
 
@@ -204,4 +204,51 @@ nodes:
   drop: {value: 4}
 ",
     ));
+}
+
+/// G8
+#[test]
+fn a_wrong_route_of_a_branch_is_the_first_message() {
+    let text = |out: &str| {
+        format!(
+            "graph: g
+input: {{type: object}}
+nodes:
+  s: {{value: 1, next: [{{to: x, when: input == 1}}, {{to: a}}]}}
+  a: {{value: 1, next: {{parallel: [b, c, d]JOIN}}}}
+  b: {{value: 1, next: j}}
+  c: {{value: 1, next: {out}}}
+  d: {{value: 1, next: j}}
+  x: {{value: 1}}
+  j: {{value: 1}}
+"
+        )
+    };
+    let mut found = String::new();
+    for out in ["x", "s", "end", "d", "jj"] {
+        for join in ["", ", join: j"] {
+            found += &format!("{out}{join}\n{}", problems(&text(out).replace("JOIN", join)));
+        }
+    }
+    expect![[r#"
+        x
+        g.yaml:5:34: error[no-common-join]: the branches of `a` that begin with `b` and `d` lead to `j`, and the one that begins with `c` does not, so they do not meet; lead `c` there, too, or let the others meet there: add `join: j` beside `parallel`
+        x, join: j
+        g.yaml:7:23: error[entered-from-outside]: `c`, in the branch of `a` that begins with `c`, leads to `x`, to which `s` leads from outside; lead it to `j`, where the branches meet, or end the branch there
+        s
+        g.yaml:5:34: error[no-common-join]: the branches of `a` that begin with `b` and `d` lead to `j`, and the one that begins with `c` does not, so they do not meet; lead `c` there, too, or let the others meet there: add `join: j` beside `parallel`
+        s, join: j
+        g.yaml:7:23: error[entered-from-outside]: `c`, in the branch of `a` that begins with `c`, leads back to `s` outside of it; let the cycle begin where the branches meet, or stay inside of the branch
+        end
+        g.yaml:5:34: error[no-common-join]: the branches of `a` that begin with `b` and `d` lead to `j`, and the one that begins with `c` does not, so they do not meet; lead `c` there, too, or let the others meet there: add `join: j` beside `parallel`
+        end, join: j
+        d
+        g.yaml:7:23: error[entered-from-outside]: `c` leads to `d` from outside, into the branch of `a` that begins with `d`; lead it to `j`, where the branches meet, or let them meet at `d`: `join: d`
+        d, join: j
+        g.yaml:7:23: error[entered-from-outside]: `c` leads to `d` from outside, into the branch of `a` that begins with `d`; lead it to `j`, where the branches meet, or let them meet at `d`: `join: d`
+        jj
+        g.yaml:7:23: error[unknown-node]: `c` leads to `jj`, and the graph has no such node; did you mean `j`?
+        jj, join: j
+        g.yaml:7:23: error[unknown-node]: `c` leads to `jj`, and the graph has no such node; did you mean `j`?
+    "#]].assert_eq(&found);
 }

@@ -37,6 +37,7 @@ fn every_code_has_a_name_of_its_own_and_few_are_warnings() {
         [
             "maybe-missing",
             "never-equal",
+            "not-interpolated",
             "unset-var",
             "branch-conflict",
             "no-default",
@@ -66,6 +67,18 @@ fn the_same_facts_exist_as_json() {
               "similar": [
                 "next"
               ]
+            },
+            {
+              "code": "unknown-node",
+              "severity": "error",
+              "location": {
+                "file": "g.yaml",
+                "line": 2,
+                "column": 28
+              },
+              "message": "`a` leads to `b`, and the graph has no such node",
+              "remedy": "add the node, or name another",
+              "similar": []
             }
           ]
         }"#]]

@@ -133,3 +133,31 @@ fn a_document_that_is_no_text_says_where() {
     "#]]
     .assert_eq(&loaded(folder.path(), &file));
 }
+
+/// G9
+#[test]
+fn children_of_the_same_file_are_checked_by_name_and_by_their_input() {
+    let text = r#"graph: order
+input: {type: object, properties: {skus: {type: array}}, required: [skus]}
+nodes:
+  each: {graph: lin, for_each: input.skus, with: {sku: "${ item }"}, next: one}
+  one: {graph: pay, with: {sku: 7, coutn: 1}, next: other}
+  other: {graph: pya, next: remote}
+  remote: {graph: elsewhere}
+---
+graph: line
+input: {type: object, properties: {sku: {type: string}}, required: [sku]}
+nodes: {a: {value: 1}}
+---
+graph: pay
+input: {type: object, properties: {sku: {type: string}, count: {type: integer}, cents: {type: integer}}, required: [sku, cents]}
+nodes: {a: {value: 1}}
+"#;
+    expect![[r#"
+        g.yaml:4:17: error[unknown-graph]: `each` runs `lin`, and the file has no such graph; did you mean `line`?
+        g.yaml:5:16: error[missing-input]: `one` gives no `cents`, which the graph `pay` requires; add `cents` to `with`
+        g.yaml:5:28: error[type-mismatch]: `one` gives 7 as `sku`, which the graph `pay` does not take: 7 is not of type "string"; correct the value, or the schema
+        g.yaml:5:36: error[unknown-field]: `one` gives `coutn`, and the graph `pay` has no such field; did you mean `count`?
+        g.yaml:6:18: warning[unknown-graph]: `other` runs `pya`, and the file has no such graph; did you mean `pay`?
+    "#]].assert_eq(&problems(text));
+}

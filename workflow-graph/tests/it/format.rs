@@ -101,10 +101,13 @@ nodes:
         g.yaml:5:27: error[wrong-type]: `items` is a whole number from 1 to 100000, and this is the text `many`; write a whole number from 1 to 100000
         g.yaml:7:17: error[wrong-type]: `function` is a text, and this is a map; write a text
         g.yaml:7:34: error[wrong-type]: `next` is an id, `end`, a list of routes, or a map, and this is the number 1; write an id, `end`, a list of routes, or a map
+        g.yaml:8:3: error[unreachable-node]: no route from `a`, where runs start, leads to `b`; lead a route to it, or remove it
         g.yaml:8:29: error[wrong-type]: `max_visits` is a whole number from 1, and this is -1; write a whole number from 1
         g.yaml:8:33: error[unknown-key]: `reads` is no key of a node with `value`: its expressions name what it reads; remove it
         g.yaml:8:50: error[wrong-type]: `set` is a map of variables to values, and this is a list; write a map of variables to values
+        g.yaml:9:3: error[unreachable-node]: no route from `a`, where runs start, leads to `c`; lead a route to it, or remove it
         g.yaml:9:16: error[wrong-type]: `command` is a list of the program and its arguments, or a map, and this is the text `ls`; write a list of the program and its arguments, or a map
+        g.yaml:10:3: error[unreachable-node]: no route from `a`, where runs start, leads to `d`; lead a route to it, or remove it
         g.yaml:10:30: error[wrong-type]: `on_no_match` is `fail` or `end`, and this is `stop`; write `fail` or `end`
         g.yaml:10:51: error[wrong-type]: `in` is an expression, and this is a list; write an expression
         g.yaml:10:66: error[wrong-type]: `failures` is `fail_all`, `continue_others` or `wait_all`, and this is `fail-all`; did you mean `fail_all` or `wait_all`?
@@ -134,6 +137,7 @@ nodes:
     expect![[r#"
         g.yaml:3:17: error[unknown-key]: `with` is no key of a node with `value`, which takes no input; remove it, and write expressions where the values are used
         g.yaml:3:31: error[unknown-key]: `reads` is no key of a node with `value`: its expressions name what it reads; remove it
+        g.yaml:3:39: error[never-read-before]: `a` reads its own result, and has none before it runs; read it in `ensure`, `set` or `next`
         g.yaml:4:38: error[unknown-key]: `retries` is for agents only: other nodes would fail in the same way again; remove it, or use `retry`
     "#]].assert_eq(&problems(text));
 }
@@ -351,4 +355,147 @@ nodes: {a: {command: {run: [env], env: {"A=B": 1}, parse: xml}, next: b}, b: {co
         g.yaml:2:88: error[missing-key]: the command is empty; begin with the program
     "#]]
     .assert_eq(&problems(text));
+}
+
+/// G3 G4
+#[test]
+fn a_part_that_cannot_be_read_hides_nothing_else() {
+    let text = r"graph: g
+nodse:
+  a: {value: '${ vars.x }', next: [{to: b, when: 'input.a ='}, {to: nowhere, wen: input.b}, {to: c}]}
+  b: !tag {value: '${ c + 1e999 + }', next: {paralel: [d, e], join: f}}
+  c: 7
+  d: {value: 1, next: 5}
+  e: {human: {ask: '${ lost }', reply: {type: strng}}, next: f}
+  f: {command: {run: [], stdin: '${ d.x + a.y }'}, max_visits: 1e999}
+  g: {value: 1, set: {lst: 1}}
+vars: {last: null}
+";
+    expect![[r#"
+        g.yaml:2:1: error[unknown-key]: a document has no key `nodse`; did you mean `nodes`?
+        g.yaml:3:18: error[unknown-var]: the variable `x` is not declared; declare it with its first value: `vars: {x: …}`
+        g.yaml:3:59: error[bad-expression]: `=` has no meaning in expressions; to compare, write `==`; nothing is assigned in expressions
+        g.yaml:3:69: error[unknown-node]: `a` leads to `nowhere`, and the graph has no such node; add the node, or name another
+        g.yaml:3:78: error[unknown-key]: a route has no key `wen`; did you mean `when`?
+        g.yaml:4:11: error[syntax]: the tag `!tag` is none that the format knows; remove the tag
+        g.yaml:4:27: error[bad-expression]: the number `1e999` is beyond what a float holds; correct the expression
+        g.yaml:4:46: error[unknown-key]: `next` has no key `paralel`; did you mean `parallel`?
+        g.yaml:5:6: error[wrong-type]: a node is a map, and this is the number 7; write a map
+        g.yaml:6:23: error[wrong-type]: `next` is an id, `end`, a list of routes, or a map, and this is the number 5; write an id, `end`, a list of routes, or a map
+        g.yaml:7:24: error[unknown-node]: `lost` is no node, and no other name that expressions have; did you mean `vars.last`?
+        g.yaml:7:47: error[bad-schema]: `reply` is no valid JSON Schema: `strng` is no type; did you mean `string`?
+        g.yaml:8:22: error[missing-key]: the command is empty; begin with the program
+        g.yaml:8:64: error[too-large]: the number `1e999` is none that JSON can hold exactly; quote it, or write a smaller number or a fraction
+        g.yaml:9:23: error[unknown-var]: the variable `lst` is not declared; did you mean `last`?
+    "#]].assert_eq(&problems(text));
+}
+
+/// G3
+#[test]
+fn the_documents_before_an_error_of_syntax_are_checked() {
+    let text = "graph: g\nnodes: {a: {graph: line, next: b}}\n---\ngraph: line\nnodes: {a: [}\n";
+    expect![[r#"
+        g.yaml:2:32: error[unknown-node]: `a` leads to `b`, and the graph has no such node; add the node, or name another
+        g.yaml:5:12: error[syntax]: mismatched bracket '[' closed by '}'; correct the YAML here, or quote the text
+    "#]].assert_eq(&problems(text));
+    let early = r#"{"graph": "g"}, "nodes": {"a": {"value": 1}}}"#;
+    expect![[r#"
+        g.yaml:1:15: error[syntax]: did not find expected <document start>; correct the YAML here, or quote the text
+    "#]].assert_eq(&problems(early));
+}
+
+/// G3
+#[test]
+fn a_default_fits_its_own_schema() {
+    let text = r"graph: g
+input:
+  type: object
+  properties:
+    limit: {type: integer, default: ten}
+    mode: {$ref: '#/$defs/mode', default: quick}
+    lines: {type: array, items: {type: object, properties: {count: {minimum: 1, default: 0}}}}
+    none: {type: string, default: null}
+    good: {type: integer, default: 3}
+  $defs: {mode: {enum: [fast, slow]}}
+nodes:
+  a: {value: 1, output: {default: x, type: [integer, object], properties: {default: {type: string}}}}
+";
+    expect![[r#"
+        g.yaml:5:37: error[bad-schema]: the default of `limit`, "ten", does not fit its schema: "ten" is not of type "integer"; correct it, or the schema
+        g.yaml:6:43: error[bad-schema]: the default of `mode`, "quick", does not fit its schema: "quick" is not one of "fast" or "slow"; correct it, or the schema
+        g.yaml:7:90: error[bad-schema]: the default of `count`, 0, does not fit its schema: 0 is less than the minimum of 1; correct it, or the schema
+        g.yaml:12:35: error[bad-schema]: the default, "x", does not fit its schema: "x" is not of types "integer", "object"; correct it, or the schema
+    "#]].assert_eq(&problems(text));
+}
+
+/// G35
+#[test]
+fn an_expression_where_nothing_is_interpolated_is_a_warning() {
+    let text = r#"graph: g
+description: "About ${ input.x }"
+vars: {first: [1, "${ input.x }"]}
+nodes:
+  a:
+    function: "${ vars.first }"
+    description: costs $${x} or ${ input.x }
+    ensure: [{name: is, path: a.x, equals: "${ input.x }"}, "a.y == '${ input.x }'"]
+    next: [{to: b, when: "input.x == 'a ${ b }'", id: "${ id }"}, {to: b}]
+  b: {agent: {instruction: "Do ${ input.x }.", model: "${ vars.first }", tools: {allow: ["${ x }"]}}}
+"#;
+    expect![[r#"
+        g.yaml:2:21: warning[not-interpolated]: `description` is taken as it is written, and `${` has no meaning in it; write the value itself; expressions stand in templates, such as `value` and `with`
+        g.yaml:3:20: warning[not-interpolated]: `vars.first` is taken as it is written, and `${` has no meaning in it; write the value itself; expressions stand in templates, such as `value` and `with`
+        g.yaml:6:16: warning[not-interpolated]: `function` is taken as it is written, and `${` has no meaning in it; write the value itself; expressions stand in templates, such as `value` and `with`
+        g.yaml:7:25: warning[not-interpolated]: `description` is taken as it is written, and `${` has no meaning in it; write the value itself; expressions stand in templates, such as `value` and `with`
+        g.yaml:8:45: warning[not-interpolated]: `equals` is taken as it is written, and `${` has no meaning in it; write the value itself; expressions stand in templates, such as `value` and `with`
+        g.yaml:8:70: warning[not-interpolated]: a text within an expression is taken as it is written, and `${` has no meaning in it; join texts with `+`
+        g.yaml:9:41: warning[not-interpolated]: a text within an expression is taken as it is written, and `${` has no meaning in it; join texts with `+`
+        g.yaml:9:56: warning[not-interpolated]: `id` is taken as it is written, and `${` has no meaning in it; write the value itself; expressions stand in templates, such as `value` and `with`
+        g.yaml:10:56: warning[not-interpolated]: `model` is taken as it is written, and `${` has no meaning in it; write the value itself; expressions stand in templates, such as `value` and `with`
+        g.yaml:10:91: warning[not-interpolated]: `allow` is taken as it is written, and `${` has no meaning in it; write the value itself; expressions stand in templates, such as `value` and `with`
+    "#]].assert_eq(&problems(text));
+}
+
+/// G3
+#[test]
+fn an_expression_in_braces_is_quoted() {
+    for text in [
+        "graph: g\nnodes:\n  a: {value: ${ input.x }}\n",
+        "graph: g\nnodes:\n  a: {function: f, with: {x: '${ input.y }', y: ${ input.x }}}\n",
+    ] {
+        let found = problems(text);
+        assert!(
+            found.contains("YAML reads the brace of `${`") && found.contains("quote the text"),
+            "{found}"
+        );
+    }
+    expect![[r#"
+        g.yaml:3:14: error[syntax]: within `{…}` and `[…]`, YAML reads the brace of `${` as the begin of a map; quote the text: `"${ … }"`
+    "#]].assert_eq(&problems("graph: g\nnodes:\n  a: {value: ${ input.x }}\n"));
+    let long = format!("graph: g\nnodes:\n  a:\n    value: 'function f() ${{ {} }}'\n", "x".repeat(1 << 20));
+    expect![[r#"
+        g.yaml:4:26: error[bad-expression]: 1048578 bytes stand between `${` and its `}`, and an expression has at most 4096; if it is no expression, write `$${`; else compute parts of it in nodes of kind `value`
+    "#]].assert_eq(&problems(&long));
+}
+
+/// G3
+#[test]
+fn near_names_are_filled_in_wherever_there_are_any() {
+    let text = r"graph: g
+vars: {count: 0}
+nodes:
+  a: {value: '${ coun + lenn(cost) }', next: ende, on_failure: continu}
+  b: {value: '${ fil }', for_each: {in: input.files, as: file}}
+";
+    let error = workflow_graph::Document::parse(text, "g.yaml").unwrap_err();
+    let similar =
+        error.problems.iter().map(|problem| format!("{}: {:?}\n", problem.message, problem.similar));
+    expect![[r#"
+        there is no function `lenn`: ["len"]
+        `a` leads to `ende`, and the graph has no such node: ["end"]
+        `a` leads to `continu`, and the graph has no such node: ["continue"]
+        no route from `a`, where runs start, leads to `b`: []
+        `fil` is no node, and no other name that expressions have: ["file"]
+    "#]]
+    .assert_eq(&similar.collect::<String>());
 }

@@ -16,6 +16,7 @@ mod schema;
 mod values;
 mod examples;
 mod edits;
+mod combined;
 mod bounds;
 mod expected;
 mod playing;

@@ -23,6 +23,7 @@ nodes:
         g.yaml:3:102: error[unknown-key]: a route has no key `else`; a route without `when` is the default: write it last, with `to` alone
         g.yaml:4:40: error[unknown-key]: a route has no key `then`; did you mean `to`?
         g.yaml:4:60: error[unknown-key]: a route has no key `default`; a route without `when` is the default: write it last, with `to` alone
+        g.yaml:5:34: error[no-common-join]: the branches of `c` that begin with `e` and `d` both lead to `e`, which would run in each; let them meet there: add `join: e` beside `parallel`
         g.yaml:5:43: error[unknown-key]: a branch has no key `if`; did you mean `when`?
         g.yaml:5:58: error[unknown-key]: a branch has no key `target`; did you mean `to`?
         g.yaml:6:31: error[unknown-key]: a route has no key `zzz`; the keys are `to`, `when`, `max` and `id`; write one of them, or remove it
@@ -40,6 +41,7 @@ nodes:
   d: {function: f, retry: {max_attempts: 3, backoff: 1s, interval: 1s, count: 3}}
 ";
     expect![[r#"
+        g.yaml:3:3: error[unbounded-cycle]: the cycle `a` → `b` → `a` has no bound; add `max:` to a route of a list, or `max_visits:` to a node
         g.yaml:3:20: error[unknown-key]: a node has no key `on_error`; did you mean `on_failure`?
         g.yaml:3:33: error[unknown-key]: a node has no key `retries`; write `retry: {attempts: …}`, which counts the first attempt too
         g.yaml:3:45: error[unknown-key]: a node has no key `inputs`; did you mean `with`?
@@ -145,11 +147,13 @@ nodes:
 ";
     expect![[r#"
         g.yaml:2:8: error[bad-name]: an id stands without `${ }`; write `a`
+        g.yaml:4:3: error[unbounded-cycle]: the cycle `a` → `c` → `a` has no bound; add `max:` to a route of a list, or `max_visits:` to a node
         g.yaml:4:23: error[bad-name]: an id stands without `${ }`; write `b`
         g.yaml:4:51: error[bad-name]: an id stands without `${ }`; write `c`
         g.yaml:5:23: error[bad-name]: an id stands without `${ }`; write the id of a node; to choose by a value, write a list of routes with `when`
         g.yaml:6:38: error[bad-name]: an id stands without `${ }`; write `b`
         g.yaml:6:55: error[bad-name]: an id stands without `${ }`; write `end`
+        g.yaml:6:55: error[unknown-node]: the branches of `c` meet at `end`, and the graph has no such node; add the node, or name another
     "#]].assert_eq(&problems(text));
 }
 
@@ -240,6 +244,6 @@ nodes:
     expect![[r#"
         g.yaml:5:18: error[unknown-node]: `note` is no node, and no other name that expressions have; did you mean `vars.note`?
         g.yaml:5:41: error[unknown-node]: `cents` is no node, and no other name that expressions have; did you mean `input.cents`?
-        g.yaml:6:18: error[unknown-node]: `nte` is no node, and no other name that expressions have; correct the name, or quote a text
+        g.yaml:6:18: error[unknown-node]: `nte` is no node, and no other name that expressions have; did you mean `vars.note`?
     "#]].assert_eq(&problems(text));
 }

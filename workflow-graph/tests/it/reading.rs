@@ -50,6 +50,7 @@ nodes:
   a: {value: 3}
 ";
     expect![[r#"
+        g.yaml:4:3: error[unreachable-node]: no route from `a`, where runs start, leads to `b`; lead a route to it, or remove it
         g.yaml:4:17: error[duplicate-key]: the map has the key `value` twice, first in line 4; remove or rename one of them
         g.yaml:5:3: error[duplicate-key]: the map has the key `a` twice, first in line 3; remove or rename one of them
     "#]].assert_eq(&problems(text));
@@ -67,6 +68,7 @@ fn json_is_read_like_yaml() {
 "#;
     expect![[r#"
         g.yaml:4:42: error[unknown-key]: a node has no key `nexxt`; did you mean `next`?
+        g.yaml:4:51: error[unknown-node]: `a` leads to `b`, and the graph has no such node; add the node, or name another
     "#]]
     .assert_eq(&problems(text));
 }

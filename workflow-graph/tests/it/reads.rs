@@ -174,7 +174,7 @@ nodes:
   k: {value: ["${ b2.x }", "${ joined.failed }"]}
 "#;
     expect![[r#"
-        g.yaml:6:18: error[never-read-before]: `c` reads `b`, which cannot have run before; lead `b` to `c`, or read another node
+        g.yaml:6:18: error[never-read-before]: `c` reads `b`, which runs in another branch of `a`, and branches do not see each other; read it at `j`, where the branches meet
         g.yaml:9:54: warning[maybe-missing]: `c2` need not have succeeded when `j` reads it; write `default(c2.x, …)`, or ask `has(c2.x)` first
         g.yaml:9:67: warning[maybe-missing]: `d` need not have succeeded when `j` reads it; write `default(d.x, …)`, or ask `has(d.x)` first
         g.yaml:10:32: error[never-read-before]: `k` reads `joined`, and no branches meet there; read it where they meet
@@ -345,4 +345,22 @@ nodes:
         g.yaml:9:22: warning[maybe-missing]: `m` need not have succeeded when `j` reads it; write `default(m, …)`, or ask `has(m)` first
     "#]]
     .assert_eq(&problems(nested));
+}
+
+/// G7
+#[test]
+fn reads_of_an_agent_go_by_the_order_of_nodes() {
+    let text = r#"graph: g
+nodes:
+  a: {value: 1, next: {parallel: [b, c]}}
+  b: {agent: Write., reads: [a, c, d, b], next: d}
+  c: {value: 1, next: d}
+  d: {agent: Write., reads: [b, c, lost]}
+"#;
+    expect![[r#"
+        g.yaml:4:33: error[never-read-before]: `b` reads `c`, which runs in another branch of `a`, and branches do not see each other; read it at `d`, where the branches meet
+        g.yaml:4:36: error[never-read-before]: `b` reads `d`, which cannot have run before; lead `d` to `b`, or read another node
+        g.yaml:4:39: error[never-read-before]: `b` reads its own result, and has none before it runs; read it in `ensure`, `set` or `next`
+        g.yaml:6:36: error[unknown-node]: `d` reads `lost`, and the graph has no such node; add the node, or name another
+    "#]].assert_eq(&problems(text));
 }

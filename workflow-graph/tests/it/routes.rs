@@ -194,8 +194,10 @@ nodes:
         g.yaml:3:23: error[wrong-type]: routes of `next` are a list; write `- ` before the route
         g.yaml:3:44: error[wrong-type]: `on_failure` is an id, a list of routes, or `continue`, and this is a map; write an id, a list of routes, or `continue`
         g.yaml:4:23: error[missing-key]: `next` is a list without routes; add a route, or remove the key
+        g.yaml:5:3: error[unreachable-node]: no route from `a`, where runs start, leads to `c`; lead a route to it, or remove it
         g.yaml:5:35: error[wrong-type]: a branch begins with a node, and `end` is none; remove it: without a branch nothing runs
         g.yaml:5:54: error[wrong-type]: `when` is an expression, and this is a list; write an expression
+        g.yaml:6:3: error[unreachable-node]: no route from `a`, where runs start, leads to `d`; lead a route to it, or remove it
         g.yaml:6:34: error[missing-key]: `parallel` has no branches; add an id, or remove the key
         g.yaml:6:44: error[wrong-type]: `join` is a text, and this is the number 5; write a text
     "#]].assert_eq(&problems(text));

@@ -16,7 +16,7 @@ input:
     level: {enum: [1, 2.0, 3]}
     mode: {$ref: '#/$defs/mode'}
     tags: {type: array, items: {enum: [gift, heavy]}}
-    on: {enum: [true], default: false}
+    on: {enum: [true], default: true}
   $defs: {mode: {enum: [fast, slow, null]}}
 nodes:
   sign:
@@ -76,7 +76,7 @@ input:
     tags: {type: array, items: {enum: [gift, heavy]}}
     pair: {type: array, prefixItems: [{type: string}], items: {enum: [a]}}
     free: {type: string}
-    flag: {enum: [true], default: false}
+    flag: {enum: [true, false], default: false}
 vars: {last: none}
 nodes:
   sign:

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
-use workflow_graph::{Document, Problem as Found, Severity};
+use workflow_graph::{Problem as Found, Severity, Unbound};
 
 use crate::format::{self, Format};
 use crate::problem::Problem;
@@ -20,11 +20,11 @@ pub(crate) struct Check {
 
 impl Check {
     pub(crate) fn run(&self, format: Option<Format>, output: &mut Output<'_>) -> Result<Exit, Problem> {
-        let mut found = Vec::new();
+        let (mut found, mut open) = (Vec::new(), Vec::new());
         for file in &self.files {
-            let (problems, unchecked) = match format::load(file, format) {
-                Ok(document) => (document.warnings().to_vec(), unchecked(&document)),
-                Err(error) => (error.problems, String::new()),
+            let (problems, unbound) = match format::load(file, format) {
+                Ok(document) => (document.warnings().to_vec(), document.unbound()),
+                Err(error) => (error.problems, Vec::new()),
             };
             if !output.json {
                 for problem in &problems {
@@ -32,15 +32,18 @@ impl Check {
                 }
                 writeln!(
                     output.to,
-                    "{}: {}{unchecked}",
+                    "{}: {}{}",
                     plain(&file.display().to_string()),
-                    verdict(&problems)
+                    verdict(&problems),
+                    plain(&unchecked(&unbound))
                 )?;
             }
             found.extend(problems);
+            let file = file.display().to_string();
+            open.extend(unbound.into_iter().map(|part| json!({ "file": file, "part": part })));
         }
         if output.json {
-            print_json(output.to, &json!({ "problems": found }))?;
+            print_json(output.to, &json!({ "problems": found, "unbound": open }))?;
         }
         let is_wrong = found.iter().any(|problem| problem.severity == Severity::Error);
         Ok(if is_wrong { Exit::Wrong } else { Exit::Success })
@@ -52,17 +55,12 @@ fn counted(count: usize, what: &str) -> String {
 }
 
 /// The parts of a sound document that no check without its program sees.
-fn unchecked(document: &Document) -> String {
-    let (functions, tools) = (document.functions().len(), document.tools().len());
-    let parts = [(functions, "function"), (tools, "tool")].into_iter().filter(|(count, _)| *count > 0);
-    let parts: Vec<String> = parts.map(|(count, what)| counted(count, what)).collect();
-    match functions + tools {
-        0 => String::new(),
-        count => {
-            let are = if count == 1 { "is" } else { "are" };
-            format!("; {} {are} checked where a program binds the document", parts.join(" and "))
-        }
+fn unchecked(unbound: &[Unbound]) -> String {
+    if unbound.is_empty() {
+        return String::new();
     }
+    let parts: Vec<String> = unbound.iter().map(ToString::to_string).collect();
+    format!("; open until a program binds the document: {}", parts.join(", "))
 }
 
 fn verdict(problems: &[Found]) -> String {

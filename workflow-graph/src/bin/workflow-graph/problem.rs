@@ -93,6 +93,7 @@ fn is_of_the_caller(error: &GraphError) -> bool {
         | GraphError::Unfit { .. }
         | GraphError::UnfitAnswer { .. }
         | GraphError::NoGraphRun { .. }
+        | GraphError::DocumentChanged { .. }
         | GraphError::OtherDocument { .. } => true,
         GraphError::Start(error) => !matches!(error, StartError::Store(_) | StartError::Elsewhere { .. }),
         GraphError::Resume(error) | GraphError::Redrive(RedriveError::Resume(error)) => resume(error),

@@ -15,6 +15,8 @@ pub(crate) struct HiveGraph {
     pub(crate) identity_prompt: Option<Arc<str>>,
     pub(crate) mode: ConversationMode,
     pub(crate) loop_config: Option<Value>,
+    /// Nodes besides the start at which a program may begin, and those that terminal nodes name as next ones.
+    pub(crate) roots: Vec<Arc<str>>,
 }
 
 /// The parts that only nodes of Hive documents have. The static shape of their edges stands in `next` and `on_failure`, for checks

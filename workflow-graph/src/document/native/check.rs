@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::Reading;
-use super::fields::{Fields, alternatives};
+use super::fields::Fields;
+use super::values::alternatives;
 use crate::document::model::{Check, Ensure, Guidance, Otherwise, Requires, Rule, Test};
 use crate::document::tree::{Kind, Tree};
 use crate::expression;
@@ -58,7 +59,7 @@ fn check(tree: &Tree, reading: &mut Reading<'_>) -> Option<Check> {
         let rule = Rule::Expression(reading.expression(tree, "a check")?);
         return Some(Check { name: None, at: tree.at, rule });
     }
-    let fields = Fields::new(tree, "a check", &KEYS, reading)?;
+    let fields = Fields::new(tree, "a check", &KEYS, reading)?.exclusive(&KINDS).exclusive(&TESTS);
     let name = fields.required("name", reading).and_then(|tree| reading.name(tree, "name"));
     let rule = rule(tree, &fields, reading)?;
     Some(Check { name, at: tree.at, rule })
@@ -67,6 +68,9 @@ fn check(tree: &Tree, reading: &mut Reading<'_>) -> Option<Check> {
 fn rule(tree: &Tree, fields: &Fields<'_>, reading: &mut Reading<'_>) -> Option<Rule> {
     let present: Vec<&str> = KINDS.into_iter().filter(|key| fields.get(key).is_some()).collect();
     let [kind] = present[..] else {
+        if present.is_empty() && KINDS.iter().any(|kind| fields.is_meant(kind)) {
+            return None;
+        }
         let message = if present.is_empty() {
             "the check asks nothing".to_owned()
         } else {
@@ -135,6 +139,9 @@ fn called(tree: &Tree, reading: &mut Reading<'_>) -> Option<Rule> {
 pub(crate) fn test(tree: &Tree, fields: &Fields<'_>, reading: &mut Reading<'_>) -> Option<Test> {
     let present: Vec<&str> = TESTS.into_iter().filter(|key| fields.get(key).is_some()).collect();
     let [kind] = present[..] else {
+        if present.is_empty() && TESTS.iter().any(|test| fields.is_meant(test)) {
+            return None;
+        }
         let message = if present.is_empty() {
             "the check does not say what `path` has to be"
         } else {
@@ -150,8 +157,14 @@ pub(crate) fn test(tree: &Tree, fields: &Fields<'_>, reading: &mut Reading<'_>) 
     };
     let value = fields.get(kind)?;
     match kind {
-        "equals" => Some(Test::Equals(value.to_json())),
-        "in" => Some(Test::In(reading.list(value, "in").iter().map(Tree::to_json).collect())),
+        "equals" => {
+            reading.plain(value, kind);
+            Some(Test::Equals(value.to_json()))
+        }
+        "in" => {
+            reading.plain(value, kind);
+            Some(Test::In(reading.list(value, "in").iter().map(Tree::to_json).collect()))
+        }
         _ => pattern(value, reading).map(Test::Matches),
     }
 }

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use super::Reading;
 use super::synonyms::{self, Synonym};
-use crate::document::model::{Located, Name};
-use crate::document::template::{Expression, Template};
-use crate::document::tree::{Kind, Text, Tree};
-use crate::problem::Code;
+use super::values::listed;
+use crate::document::model::Name;
+use crate::document::template::Template;
+use crate::document::tree::{Key, Kind, Tree};
 use crate::problem::sink::At;
+use crate::problem::{Code, is_slip, similar};
 
 /// A map, after a look for unknown keys.
 pub(crate) struct Fields<'t> {
@@ -18,6 +19,10 @@ pub(crate) struct Fields<'t> {
     what: &'static str,
     /// Keys that the author may have meant with an unknown one. They are not reported as missing.
     meant: Vec<String>,
+    /// Unknown keys that are read as known ones, since they differ by a slip or have that name in other tools.
+    slips: Vec<(String, &'t Key, &'t Tree)>,
+    /// The values of other unknown keys.
+    unread: Vec<&'t Tree>,
     has_unknown: bool,
 }
 
@@ -49,15 +54,19 @@ impl<'t> Fields<'t> {
             reading.wrong_type(tree, what, "a map");
             return None;
         };
-        let (mut meant, mut has_unknown) = (Vec::new(), false);
-        for (key, _) in pairs.iter().filter(|(key, _)| !known.contains(&&*key.name)) {
-            has_unknown = true;
+        let mut fields =
+            Self { tree, what, meant: Vec::new(), slips: Vec::new(), unread: Vec::new(), has_unknown: false };
+        for (key, value) in pairs.iter().filter(|(key, _)| !known.contains(&&*key.name)) {
+            fields.has_unknown = true;
             let message = format!("{what} has no key `{}`", key.name);
             if let Some(synonym) = synonyms::find(&key.name, table) {
-                meant.push(synonym.key.to_owned());
-                match synonym.remedy {
-                    Some(remedy) => reading.problems.add(Code::UnknownKey, key.at, message, remedy),
-                    None => reading.problems.add_renamed(Code::UnknownKey, key.at, message, synonym.key),
+                fields.meant.push(synonym.key.to_owned());
+                if let Some(remedy) = synonym.remedy {
+                    reading.problems.add(Code::UnknownKey, key.at, message, remedy);
+                    fields.unread.push(value);
+                } else {
+                    reading.problems.add_renamed(Code::UnknownKey, key.at, message, synonym.key);
+                    fields.read_as(synonym.key, key, value);
                 }
                 continue;
             }
@@ -69,18 +78,72 @@ impl<'t> Fields<'t> {
                 known.iter().copied(),
                 || format!("the keys are {}; write one of them, or remove it", listed(known)),
             );
-            meant.extend(similar);
+            match similar
+                .first()
+                .filter(|known| is_slip(&key.name, known) && is_of_number(known, &key.name, value))
+            {
+                Some(known) => fields.read_as(known, key, value),
+                None => fields.unread.push(value),
+            }
+            fields.meant.extend(similar);
         }
-        Some(Self { tree, what, meant, has_unknown })
+        Some(fields)
+    }
+
+    /// Reads the value of an unknown key as that of `known`, unless there is one.
+    fn read_as(&mut self, known: &str, key: &'t Key, value: &'t Tree) {
+        if self.get(known).is_none() {
+            self.slips.push((known.to_owned(), key, value));
+        } else {
+            self.unread.push(value);
+        }
+    }
+
+    /// Of `keys`, which exclude each other, drops those that an unknown key stands for beside another one.
+    pub(crate) fn exclusive(mut self, keys: &[&str]) -> Self {
+        let count = keys.iter().filter(|key| self.get(key).is_some()).count();
+        if count > 1 {
+            let (out, slips) =
+                std::mem::take(&mut self.slips).into_iter().partition(|(known, ..)| keys.contains(&&**known));
+            self.slips = slips;
+            let out: Vec<(String, &Key, &Tree)> = out;
+            self.unread.extend(out.into_iter().map(|(_, _, value)| value));
+        }
+        self
+    }
+
+    /// The pairs whose keys stand in the map before.
+    pub(crate) fn repeated(&self) -> &'t [(Key, Tree)] {
+        self.tree.repeated()
+    }
+
+    /// The values of unknown keys that are not read as others.
+    pub(crate) fn unread(&self) -> &[&'t Tree] {
+        &self.unread
     }
 
     /// A map in which any other key is allowed as well.
-    pub(crate) fn open(tree: &'t Tree, what: &'static str, reading: &mut Reading<'_>) -> Option<Self> {
+    ///
+    /// A `required` key that is absent, where another one differs from it by a slip, is reported here.
+    pub(crate) fn open(
+        tree: &'t Tree,
+        what: &'static str,
+        known: &[&str],
+        required: &[&str],
+        reading: &mut Reading<'_>,
+    ) -> Option<Self> {
         if !matches!(tree.kind, Kind::Map(_)) {
             reading.wrong_type(tree, what, "a map");
             return None;
         }
-        Some(Self { tree, what, meant: Vec::new(), has_unknown: false })
+        let mut fields =
+            Self { tree, what, meant: Vec::new(), slips: Vec::new(), unread: Vec::new(), has_unknown: false };
+        for required in required.iter().filter(|required| tree.get(required).is_none()) {
+            if let Some((key, value)) = slip(tree, what, required, known, reading) {
+                fields.slips.push(((*required).to_owned(), key, value));
+            }
+        }
+        Some(fields)
     }
 
     /// Whether an unknown key may stand for `key`.
@@ -89,17 +152,15 @@ impl<'t> Fields<'t> {
     }
 
     pub(crate) fn get(&self, key: &str) -> Option<&'t Tree> {
-        self.tree.get(key)
+        let slip = || self.slips.iter().find(|(known, ..)| known == key).map(|(_, _, value)| *value);
+        self.tree.get(key).or_else(slip)
     }
 
     /// Where `key` itself stands, else the map.
     pub(crate) fn key_at(&self, key: &str) -> At {
-        match &self.tree.kind {
-            Kind::Map(pairs) => {
-                pairs.iter().find(|(k, _)| &*k.name == key).map_or(self.tree.at, |(k, _)| k.at)
-            }
-            _ => self.tree.at,
-        }
+        let slip = self.slips.iter().find(|(known, ..)| known == key).map(|(_, key, _)| key.at);
+        let Kind::Map(pairs) = &self.tree.kind else { return self.tree.at };
+        pairs.iter().find(|(k, _)| &*k.name == key).map(|(k, _)| k.at).or(slip).unwrap_or(self.tree.at)
     }
 
     /// The value of a key that has to be there.
@@ -113,7 +174,10 @@ impl<'t> Fields<'t> {
     }
 
     pub(crate) fn text(&self, key: &'static str, reading: &mut Reading<'_>) -> Option<Arc<str>> {
-        self.get(key).and_then(|tree| reading.text(tree, key)).map(|text| text.value.clone())
+        let tree = self.get(key)?;
+        let text = reading.text(tree, key)?.value.clone();
+        reading.plain(tree, key);
+        Some(text)
     }
 
     pub(crate) fn duration(&self, key: &'static str, reading: &mut Reading<'_>) -> Option<Duration> {
@@ -160,155 +224,32 @@ impl<'t> Fields<'t> {
     }
 }
 
-/// Readers of single values. Each reports what does not fit, and returns nothing then.
-impl Reading<'_> {
-    pub(crate) fn wrong_type(&mut self, tree: &Tree, what: &str, expected: &str) {
-        let message = format!("{what} is {expected}, and this is {}", tree.described());
-        self.problems.add(Code::WrongType, tree.at, message, format!("write {expected}"));
-    }
-
-    pub(crate) fn text<'t>(&mut self, tree: &'t Tree, key: &str) -> Option<&'t Text> {
-        let Kind::Text(text) = &tree.kind else {
-            self.wrong_type(tree, &format!("`{key}`"), "a text");
-            return None;
-        };
-        Some(text)
-    }
-
-    pub(crate) fn name(&mut self, tree: &Tree, key: &str) -> Option<Name> {
-        let text = self.text(tree, key)?;
-        if text.value.is_empty() {
-            self.problems.add(Code::BadName, tree.at, format!("`{key}` is empty"), "write a name");
-            return None;
-        }
-        Some(Located { value: text.value.clone(), at: tree.at })
-    }
-
-    pub(crate) fn list<'t>(&mut self, tree: &'t Tree, key: &str) -> &'t [Tree] {
-        if let Kind::List(items) = &tree.kind {
-            return items;
-        }
-        self.wrong_type(tree, &format!("`{key}`"), "a list");
-        &[]
-    }
-
-    pub(crate) fn names(&mut self, tree: &Tree, key: &str) -> Vec<Name> {
-        let items = self.list(tree, key);
-        items.iter().filter_map(|item| self.name(item, key)).collect()
-    }
-
-    pub(crate) fn template(&mut self, tree: &Tree) -> Template {
-        Template::of(tree, self.source, self.problems)
-    }
-
-    /// A template that is a text.
-    pub(crate) fn text_template(&mut self, tree: &Tree, key: &str) -> Option<Template> {
-        self.text(tree, key)?;
-        Some(self.template(tree))
-    }
-
-    /// An expression without `${ }`. `true` and numbers are expressions, too.
-    pub(crate) fn expression(&mut self, tree: &Tree, key: &str) -> Option<Expression> {
-        match &tree.kind {
-            Kind::Text(text) => {
-                let inside = text.value.trim();
-                if inside.starts_with("${") && inside.ends_with('}') {
-                    let message = format!("`{key}` is an expression, and this is a template");
-                    let remedy = format!("write `{}`", inside[2..inside.len() - 1].trim());
-                    self.problems.add(Code::BadExpression, tree.at, message, remedy);
-                    return None;
-                }
-                Expression::whole(text, tree.at, self.source, self.problems)
-            }
-            Kind::Bool(_) | Kind::Number(_) => {
-                let text = Text { value: tree.to_json().to_string().into(), span: (0, 0) };
-                Expression::whole(&text, tree.at, self.source, self.problems)
-            }
-            _ => {
-                self.wrong_type(tree, &format!("`{key}`"), "an expression");
-                None
-            }
-        }
-    }
-
-    /// A whole number within `bounds`, both included.
-    pub(crate) fn number(&mut self, tree: &Tree, key: &str, bounds: (u32, u32)) -> Option<u32> {
-        let (least, most) = bounds;
-        let expected = if most == u32::MAX {
-            format!("a whole number from {least}")
-        } else {
-            format!("a whole number from {least} to {most}")
-        };
-        let Kind::Number(number) = &tree.kind else {
-            self.wrong_type(tree, &format!("`{key}`"), &expected);
-            return None;
-        };
-        let whole = number.as_u64().and_then(|number| u32::try_from(number).ok());
-        let found = whole.filter(|number| (least..=most).contains(number));
-        if found.is_none() {
-            let code = if number.as_u64().is_some_and(|number| number > u64::from(most)) {
-                Code::TooLarge
-            } else {
-                Code::WrongType
-            };
-            let message = format!("`{key}` is {expected}, and this is {number}");
-            self.problems.add(code, tree.at, message, format!("write {expected}"));
-        }
-        found
-    }
-
-    /// A number within `bounds`, both included.
-    pub(crate) fn fraction(&mut self, tree: &Tree, key: &str, bounds: (f64, f64)) -> Option<f64> {
-        let expected = format!("a number from {} to {}", bounds.0, bounds.1);
-        let number = match &tree.kind {
-            Kind::Number(number) => number.as_f64().filter(|n| (bounds.0..=bounds.1).contains(n)),
-            _ => None,
-        };
-        if number.is_none() {
-            self.wrong_type(tree, &format!("`{key}`"), &expected);
-        }
-        number
-    }
-
-    /// One of a few words.
-    pub(crate) fn word<T: Copy>(&mut self, tree: &Tree, key: &str, words: &[(&str, T)]) -> Option<T> {
-        let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-        let Kind::Text(text) = &tree.kind else {
-            self.wrong_type(tree, &format!("`{key}`"), &alternatives(&known));
-            return None;
-        };
-        let found = words.iter().find(|(word, _)| *word == &*text.value).map(|(_, value)| *value);
-        if found.is_none() {
-            let message = format!("`{key}` is {}, and this is `{}`", alternatives(&known), text.value);
-            let remedy = || format!("write {}", alternatives(&known));
-            self.problems.add_unknown(
-                Code::WrongType,
-                tree.at,
-                message,
-                &text.value,
-                known.iter().copied(),
-                remedy,
-            );
-        }
-        found
-    }
+/// The key of an open map that differs by a slip from one that is required and absent, after a problem.
+pub(crate) fn slip<'t>(
+    tree: &'t Tree,
+    what: &str,
+    required: &str,
+    known: &[&str],
+    reading: &mut Reading<'_>,
+) -> Option<(&'t Key, &'t Tree)> {
+    let Kind::Map(pairs) = &tree.kind else { return None };
+    let mut others = pairs.iter().filter(|(key, _)| !known.contains(&&*key.name));
+    let (key, value) = others.find(|(key, value)| {
+        let is_near = !similar(&key.name, [required]).is_empty() && is_slip(&key.name, required);
+        is_near && is_of_number(required, &key.name, value)
+    })?;
+    let message = format!("{what} needs the key `{required}`, and has `{}`", key.name);
+    reading.problems.add_renamed(Code::MissingKey, key.at, message, required);
+    Some((key, value))
 }
 
-/// "`a`, `b` and `c`".
-pub(crate) fn listed(names: &[&str]) -> String {
-    joined(names, "and")
-}
-
-/// "`a`, `b` or `c`".
-pub(crate) fn alternatives(names: &[&str]) -> String {
-    joined(names, "or")
-}
-
-fn joined(names: &[&str], word: &str) -> String {
-    let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
-    match names.split_last() {
-        Some((last, [])) => last.clone(),
-        Some((last, before)) => format!("{} {word} {last}", before.join(", ")),
-        None => String::new(),
+/// Whether `value` has the form that a key of this number has, where `name` differs from the key by an `s` at its end.
+fn is_of_number(key: &str, name: &str, value: &Tree) -> bool {
+    let is_many = matches!(value.kind, Kind::List(_) | Kind::Map(_));
+    if name.len() + 1 == key.len() && key.strip_suffix('s') == Some(name) {
+        return is_many;
     }
+    !(key.len() + 1 == name.len()
+        && name.strip_suffix('s') == Some(key)
+        && matches!(value.kind, Kind::List(_)))
 }

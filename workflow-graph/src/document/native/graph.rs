@@ -4,6 +4,7 @@ use foldhash::HashMap;
 
 use super::fields::Fields;
 use super::{MOST_NODES, MOST_ROUTES, Reading, node, retry};
+use crate::document::model::unread::{GraphUnread, words};
 use crate::document::model::{Defaults, Dialect, Graph, Limits, Located, Name, OnNoMatch, Var};
 use crate::document::tree::{Kind, Tree};
 use crate::problem::Code;
@@ -26,7 +27,8 @@ pub(super) fn read(tree: &Tree, reading: &mut Reading<'_>) -> Option<Graph> {
         reading.graph_name(&text.value, tree.at)
     });
     format(&fields, reading);
-    let vars = fields.get("vars").map(|tree| vars(tree, reading)).unwrap_or_default();
+    let mut unread = unread(tree, &fields);
+    let vars = fields.get("vars").map(|tree| vars(tree, &mut unread, reading)).unwrap_or_default();
     let start = fields.get("start").map(|tree| reading.reference(tree, "start"));
     let mut graph = Graph {
         name: name.unwrap_or(Located { value: "".into(), at: tree.at }),
@@ -38,13 +40,11 @@ pub(super) fn read(tree: &Tree, reading: &mut Reading<'_>) -> Option<Graph> {
         defaults: fields.get("defaults").map(|tree| defaults(tree, reading)).unwrap_or_default(),
         nodes: Vec::new(),
         ids: HashMap::default(),
-        is_incomplete: start.as_ref().is_some_and(Option::is_none),
-        start: start.flatten(),
+        start: start.map(|start| start.unwrap_or(Located { value: "".into(), at: tree.at })),
+        unread,
         dialect: Dialect::Native,
     };
     nodes(&fields, &mut graph, reading);
-    // So may the value of a key that stands twice, of which only the first is read.
-    graph.is_incomplete |= reading.is_incomplete || reading.problems.count(Code::DuplicateKey) > 0;
     if reading.routes > MOST_ROUTES {
         let message =
             format!("the graph has {} routes, and at most {MOST_ROUTES} are allowed", reading.routes);
@@ -56,6 +56,17 @@ pub(super) fn read(tree: &Tree, reading: &mut Reading<'_>) -> Option<Graph> {
         );
     }
     Some(graph)
+}
+
+/// The unreadable parts of the graph that are known before its nodes are read.
+fn unread(tree: &Tree, fields: &Fields<'_>) -> GraphUnread {
+    let mut unread = GraphUnread::default();
+    for (_, value) in tree.repeated() {
+        words(value, &mut unread.words);
+    }
+    fields.unread().iter().for_each(|value| words(value, &mut unread.words));
+    unread.vars = fields.get("vars").is_none() && fields.is_meant("vars");
+    unread
 }
 
 fn format(fields: &Fields<'_>, reading: &mut Reading<'_>) {
@@ -70,16 +81,19 @@ fn format(fields: &Fields<'_>, reading: &mut Reading<'_>) {
     }
 }
 
-fn vars(tree: &Tree, reading: &mut Reading<'_>) -> Vec<Var> {
+fn vars(tree: &Tree, unread: &mut GraphUnread, reading: &mut Reading<'_>) -> Vec<Var> {
     let Kind::Map(pairs) = &tree.kind else {
         reading.wrong_type(tree, "`vars`", "a map");
+        unread.vars = true;
         return Vec::new();
     };
     pairs
         .iter()
-        .filter_map(|(key, value)| {
-            let name = reading.variable(&key.name, key.at)?;
-            Some(Var { name, first: value.to_json() })
+        .map(|(key, value)| {
+            // A variable with a bad name is found by those who name it all the same.
+            let name = reading.variable(&key.name, key.at).unwrap_or_else(|| unusable(&key.name, key.at));
+            reading.plain(value, &format!("vars.{}", key.name));
+            Var { name, first: value.to_json() }
         })
         .collect()
 }
@@ -110,19 +124,19 @@ fn defaults(tree: &Tree, reading: &mut Reading<'_>) -> Defaults {
 
 fn nodes(fields: &Fields<'_>, graph: &mut Graph, reading: &mut Reading<'_>) {
     let Some(tree) = fields.required("nodes", reading) else {
-        graph.is_incomplete = true;
+        graph.unread.nodes = true;
         return;
     };
     let Kind::Map(pairs) = &tree.kind else {
-        graph.is_incomplete = true;
+        graph.unread.nodes = true;
         return reading.wrong_type(tree, "`nodes`", "a map of ids to nodes");
     };
     if pairs.is_empty() {
-        graph.is_incomplete = true;
+        graph.unread.nodes = true;
         reading.problems.add(Code::MissingKey, tree.at, "the graph has no node", "add one to `nodes`");
     }
     if pairs.len() > MOST_NODES {
-        graph.is_incomplete = true;
+        graph.unread.nodes = true;
         let message = format!("the graph has {} nodes, and at most {MOST_NODES} are allowed", pairs.len());
         reading.problems.add(Code::TooLarge, tree.at, message, "move parts to graphs of their own");
         return;
@@ -133,11 +147,13 @@ fn nodes(fields: &Fields<'_>, graph: &mut Graph, reading: &mut Reading<'_>) {
             Some(id) => id,
             None => unusable(&key.name, key.at),
         };
-        if let Some(node) = node::read(id, tree, reading) {
-            graph.ids.insert(key.name.clone(), graph.nodes.len());
-            graph.nodes.push(node);
-        } else {
-            reading.is_incomplete = true;
+        let node = node::read(id, tree, reading);
+        graph.ids.insert(key.name.clone(), graph.nodes.len());
+        graph.nodes.push(node);
+    }
+    for (key, value) in tree.repeated() {
+        if let Some(first) = graph.find(&key.name) {
+            words(value, &mut graph.nodes[first].unread.words);
         }
     }
 }

@@ -50,7 +50,7 @@ impl Reading<'_> {
 
     /// The id of a node, where one is named. Whether the graph has it is checked later.
     pub(crate) fn reference(&mut self, tree: &Tree, key: &str) -> Option<Name> {
-        let name = self.name(tree, key)?;
+        let name = self.named(tree, key)?;
         let Some(inside) = name.value.trim().strip_prefix("${").and_then(|rest| rest.strip_suffix('}'))
         else {
             return Some(name);
@@ -62,7 +62,7 @@ impl Reading<'_> {
             "write the id of a node; to choose by a value, write a list of routes with `when`".to_owned()
         };
         self.problems.add(Code::BadName, tree.at, "an id stands without `${ }`", remedy);
-        None
+        is_id(inside).then(|| Located { value: inside.into(), at: tree.at })
     }
 
     /// A variable: an id, but `vars.` stands before it, so no word is reserved.

@@ -3,8 +3,9 @@
 use super::fields::Fields;
 use super::{Reading, synonyms};
 use crate::document::model::{
-    Branch, Choice, Conflicts, Decide, Failures, Next, OnFailure, Parallel, Route, Target,
+    Branch, Choice, Conflicts, Decide, Failures, Located, Next, OnFailure, Parallel, Route, Target,
 };
+use crate::document::template::{Expression, Template};
 use crate::document::tree::{Kind, Tree};
 use crate::problem::Code;
 
@@ -24,13 +25,23 @@ const PARALLEL: [&str; 5] = ["parallel", "join", "failures", "conflicts", "concu
 const ROUTE: [&str; 4] = ["to", "when", "max", "id"];
 const DECIDE: [&str; 3] = ["decide", "choices", "otherwise"];
 
-pub(super) fn read(tree: &Tree, reading: &mut Reading<'_>) -> Option<Next> {
+/// The way on. Its unreadable parts are those of the node.
+pub(super) fn read(tree: &Tree, reading: &mut Reading<'_>) -> Next {
+    let next = form(tree, reading);
+    if next.is_none() {
+        reading.unread.routes(tree);
+        reading.unread.default = true;
+    }
+    next.unwrap_or(Next::End)
+}
+
+fn form(tree: &Tree, reading: &mut Reading<'_>) -> Option<Next> {
     match &tree.kind {
         Kind::Text(_) => Some(match target(tree, "next", reading)? {
             Target::Node(name) => Next::To(name),
             Target::End => Next::End,
         }),
-        Kind::List(_) => routes(tree, "next", reading).map(Next::Routes),
+        Kind::List(items) => routes(tree, items, "next", reading).map(Next::Routes),
         Kind::Map(_) if tree.get("decide").is_some() || tree.get("choices").is_some() => {
             decide(tree, reading)
         }
@@ -41,7 +52,7 @@ pub(super) fn read(tree: &Tree, reading: &mut Reading<'_>) -> Option<Next> {
                 "routes of `next` are a list",
                 "write `- ` before the route",
             );
-            None
+            routes(tree, std::slice::from_ref(tree), "next", reading).map(Next::Routes)
         }
         Kind::Map(_) => parallel(tree, reading),
         _ => {
@@ -51,10 +62,19 @@ pub(super) fn read(tree: &Tree, reading: &mut Reading<'_>) -> Option<Next> {
     }
 }
 
+/// The same for `on_failure`.
 pub(super) fn on_failure(tree: &Tree, reading: &mut Reading<'_>) -> Option<OnFailure> {
+    let found = way_of_failure(tree, reading);
+    if found.is_none() {
+        reading.unread.routes(tree);
+    }
+    found
+}
+
+fn way_of_failure(tree: &Tree, reading: &mut Reading<'_>) -> Option<OnFailure> {
     match &tree.kind {
         Kind::Text(text) if &*text.value == "continue" => Some(OnFailure::Continue),
-        Kind::List(_) => routes(tree, "on_failure", reading).map(OnFailure::Routes),
+        Kind::List(items) => routes(tree, items, "on_failure", reading).map(OnFailure::Routes),
         Kind::Text(_) => match target(tree, "on_failure", reading)? {
             Target::Node(name) => Some(OnFailure::To(name)),
             to @ Target::End => {
@@ -64,7 +84,8 @@ pub(super) fn on_failure(tree: &Tree, reading: &mut Reading<'_>) -> Option<OnFai
         },
         _ => {
             reading.wrong_type(tree, "`on_failure`", "an id, a list of routes, or `continue`");
-            None
+            tree.get("to")?;
+            routes(tree, std::slice::from_ref(tree), "on_failure", reading).map(OnFailure::Routes)
         }
     }
 }
@@ -75,16 +96,23 @@ fn target(tree: &Tree, key: &str, reading: &mut Reading<'_>) -> Option<Target> {
     Some(if &*name.value == "end" { Target::End } else { Target::Node(name) })
 }
 
-/// The routes of a list. Nothing, after problems, unless all of them can be read.
-fn routes(tree: &Tree, key: &str, reading: &mut Reading<'_>) -> Option<Vec<Route>> {
-    let items = reading.list(tree, key);
+/// The routes of a list that can be read. Nothing, after problems, if there is none.
+fn routes(tree: &Tree, items: &[Tree], key: &str, reading: &mut Reading<'_>) -> Option<Vec<Route>> {
     if items.is_empty() {
         let message = format!("`{key}` is a list without routes");
         reading.problems.add(Code::MissingKey, tree.at, message, "add a route, or remove the key");
         return None;
     }
-    let routes: Vec<Option<Route>> = items.iter().map(|item| route(item, reading)).collect();
-    routes.into_iter().collect()
+    let mut routes = Vec::with_capacity(items.len());
+    for item in items {
+        let route = route(item, reading);
+        if route.is_none() {
+            reading.unread.routes(item);
+            reading.unread.default |= item.get("when").is_none() && item.get("max").is_none();
+        }
+        routes.extend(route);
+    }
+    (!routes.is_empty()).then_some(routes)
 }
 
 fn route(tree: &Tree, reading: &mut Reading<'_>) -> Option<Route> {
@@ -94,15 +122,14 @@ fn route(tree: &Tree, reading: &mut Reading<'_>) -> Option<Route> {
     }
     let fields = Fields::with_synonyms(tree, "a route", &ROUTE, &synonyms::ROUTE, reading)?;
     let to = fields.required("to", reading).and_then(|tree| target(tree, "to", reading));
-    let when = fields.get("when").map(|tree| reading.expression(tree, "when"));
-    let max = fields.get("max").map(|tree| reading.number(tree, "max", (1, u32::MAX)));
-    let id = fields.get("id").and_then(|tree| reading.name(tree, "id"));
     // A route whose condition or bound is lost would look like one that always holds.
     let is_lost = |key: &str| fields.get(key).is_none() && fields.is_meant(key);
-    if matches!(when, Some(None)) || matches!(max, Some(None)) || is_lost("when") || is_lost("max") {
-        return None;
-    }
-    Some(Route { at: tree.at, to: to?, when: when.flatten(), max: max.flatten(), id })
+    let when = fields.get("when").map(|tree| reading.condition(tree, "when"));
+    let when = when.or_else(|| is_lost("when").then(|| Expression::unread(tree.at)));
+    let max = fields.get("max").map(|tree| reading.number(tree, "max", (1, u32::MAX)).unwrap_or(1));
+    let max = max.or_else(|| is_lost("max").then_some(1));
+    let id = fields.get("id").and_then(|tree| reading.name(tree, "id"));
+    Some(Route { at: tree.at, to: to?, when, max, id })
 }
 
 fn parallel(tree: &Tree, reading: &mut Reading<'_>) -> Option<Next> {
@@ -125,11 +152,18 @@ fn parallel(tree: &Tree, reading: &mut Reading<'_>) -> Option<Next> {
             "add an id, or remove the key",
         );
     }
-    let branches: Vec<Option<Branch>> = items.iter().map(|item| branch(item, reading)).collect();
-    let branches: Vec<Branch> = branches.into_iter().collect::<Option<_>>()?;
-    if branches.is_empty() || matches!(join, Some(None)) {
+    let mut branches = Vec::with_capacity(items.len());
+    for item in items {
+        let branch = branch(item, reading);
+        if branch.is_none() {
+            reading.unread.routes(item);
+        }
+        branches.extend(branch);
+    }
+    if branches.is_empty() {
         return None;
     }
+    reading.unread.routes |= matches!(join, Some(None));
     let parallel = Parallel { at: list.at, branches, join: join.flatten(), failures, conflicts, concurrency };
     Some(Next::Parallel(Box::new(parallel)))
 }
@@ -140,11 +174,9 @@ fn branch(tree: &Tree, reading: &mut Reading<'_>) -> Option<Branch> {
             let fields =
                 Fields::with_synonyms(tree, "a branch", &["to", "when"], &synonyms::BRANCH, reading)?;
             let to = fields.required("to", reading);
-            let when = fields.get("when").map(|tree| reading.expression(tree, "when"));
-            if matches!(when, Some(None)) || (when.is_none() && fields.is_meant("when")) {
-                return None;
-            }
-            (to?, when.flatten())
+            let when = fields.get("when").map(|tree| reading.condition(tree, "when"));
+            let is_lost = when.is_none() && fields.is_meant("when");
+            (to?, when.or_else(|| is_lost.then(|| Expression::unread(tree.at))))
         }
         _ => (tree, None),
     };
@@ -176,14 +208,24 @@ fn decide(tree: &Tree, reading: &mut Reading<'_>) -> Option<Next> {
             "`choices` is empty",
             "add one with `to` and `about`",
         );
-        return None;
+        reading.unread.routes = true;
     }
-    let choices: Vec<Option<Choice>> = items.iter().map(|item| choice(item, reading)).collect();
-    let choices: Vec<Choice> = choices.into_iter().collect::<Option<_>>()?;
-    if choices.is_empty() {
-        return None;
+    let mut choices = Vec::with_capacity(items.len());
+    for item in items {
+        let choice = choice(item, reading);
+        if choice.is_none() {
+            reading.unread.routes(item);
+        }
+        choices.extend(choice);
     }
-    Some(Next::Decide(Box::new(Decide { question: question?, choices, otherwise: otherwise? })))
+    if otherwise.is_none() {
+        fields.get("otherwise").into_iter().for_each(|tree| reading.unread.routes(tree));
+        reading.unread.routes = true;
+    }
+    // A target without a name is one that could not be read.
+    let unnamed = || Target::Node(Located { value: "".into(), at: tree.at });
+    let question = question.unwrap_or(Template::Value(serde_json::Value::Null));
+    Some(Next::Decide(Box::new(Decide { question, choices, otherwise: otherwise.unwrap_or_else(unnamed) })))
 }
 
 fn choice(tree: &Tree, reading: &mut Reading<'_>) -> Option<Choice> {

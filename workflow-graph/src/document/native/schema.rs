@@ -13,6 +13,7 @@ use crate::problem::Code;
 use crate::problem::sink::At;
 
 mod mistake;
+mod default;
 
 impl Reading<'_> {
     pub(crate) fn schema(&mut self, tree: &Tree, key: &str) -> Option<Schema> {
@@ -27,6 +28,7 @@ impl Reading<'_> {
         let value = tree.to_json();
         match jsonschema::options().with_pattern_options(PatternOptions::regex()).build(&value) {
             Ok(validator) => {
+                default::check(tree, &value, self.problems);
                 Some(Schema { at: tree.at, value: Arc::new(value), validator: Arc::new(validator) })
             }
             Err(error) => {

@@ -61,14 +61,14 @@ const CLASSES: [(&str, ErrorClass); 5] = [
 /// Reads a script: YAML or JSON. One that is empty says nothing, and is good.
 pub(crate) fn read(text: &str, problems: &mut Problems) -> Script {
     let source = Source::new(text);
-    let documents = crate::document::read::read(source, problems);
+    let documents = crate::document::read::read(source, problems).trees;
     if let [_, second, ..] = &documents[..] {
         let message = "the file has several documents, and a script is one";
         problems.add(Code::WrongType, second.at, message, "remove the others");
     }
     let Some(tree) = documents.first() else { return Script::default() };
     let mut files = Files::default();
-    let mut reading = Reading { source, files: &mut files, problems, routes: 0, is_incomplete: false };
+    let mut reading = Reading::new(source, &mut files, problems);
     let Some(fields) = Fields::new(tree, "a script", &KEYS, &mut reading) else { return Script::default() };
     Script {
         nodes: by_node(&fields, "nodes", entry, &mut reading),

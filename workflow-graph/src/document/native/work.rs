@@ -2,7 +2,8 @@
 
 use super::Reading;
 use super::agent;
-use super::fields::{Fields, alternatives};
+use super::fields::Fields;
+use super::values::alternatives;
 use crate::document::model::{Command, Human, Located, Name, Parse, Work};
 use crate::document::template::Template;
 use crate::document::tree::{Kind, Tree};
@@ -65,11 +66,11 @@ fn command(tree: &Tree, reading: &mut Reading<'_>) -> Option<Command> {
         return None;
     }
     let fields = Fields::new(tree, "a command", &["run", "stdin", "env", "parse"], reading)?;
-    let run = fields.required("run", reading).and_then(|tree| arguments(tree, reading));
+    let run = fields.required("run", reading).and_then(|tree| arguments(tree, reading)).unwrap_or_default();
     let stdin = fields.template("stdin", reading);
     let env = fields.get("env").map(|tree| env(tree, reading)).unwrap_or_default();
     let parse = fields.word("parse", &[("json", Parse::Json), ("text", Parse::Text)], reading);
-    Some(Command { run: run?, stdin, env, parse })
+    Some(Command { run, stdin, env, parse })
 }
 
 fn arguments(tree: &Tree, reading: &mut Reading<'_>) -> Option<Vec<Template>> {
@@ -103,13 +104,12 @@ fn env(tree: &Tree, reading: &mut Reading<'_>) -> Vec<(Name, Template)> {
 fn human(tree: &Tree, reading: &mut Reading<'_>) -> Option<Human> {
     let fields = Fields::new(tree, "`human`", &["ask", "reply", "expires"], reading)?;
     let ask = fields.required("ask", reading).map(|tree| reading.template(tree));
-    let reply = fields.get("reply").map(|tree| reading.schema(tree, "reply"));
-    let expires = fields.positive_duration("expires", reading);
+    let ask = ask.unwrap_or(Template::Value(serde_json::Value::Null));
+    let reply = fields.get("reply").and_then(|tree| reading.schema(tree, "reply"));
     // A reply whose schema is wrong is no reply without a schema.
-    if matches!(reply, Some(None)) {
-        return None;
-    }
-    Some(Human { at: tree.at, ask: ask?, reply: reply.flatten(), expires })
+    reading.unread.reply = reply.is_none() && (fields.get("reply").is_some() || fields.is_meant("reply"));
+    let expires = fields.positive_duration("expires", reading);
+    Some(Human { at: tree.at, ask, reply, expires })
 }
 
 fn workflow(tree: &Tree, reading: &mut Reading<'_>) -> Option<Work> {

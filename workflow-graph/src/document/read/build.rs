@@ -3,7 +3,9 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::{Code, Event, HashMap, Key, Kind, MOST_COPIED, MOST_DEPTH, MOST_VALUES, Problems, Text, Tree};
+use super::{
+    Code, Documents, Event, HashMap, Key, Kind, MOST_COPIED, MOST_DEPTH, MOST_VALUES, Problems, Text, Tree,
+};
 use super::{Span, at, bytes, scalar};
 use crate::problem::sink::At;
 
@@ -30,14 +32,19 @@ struct Frame {
 
 enum Content {
     List(Vec<Tree>),
-    Map { entries: Vec<Entry>, names: HashMap<Arc<str>, At>, key: Option<PendingKey> },
+    Map {
+        entries: Vec<Entry>,
+        repeated: Vec<(Key, Tree)>,
+        names: HashMap<Arc<str>, At>,
+        key: Option<PendingKey>,
+    },
 }
 
 enum PendingKey {
     Named(Key),
     Merge,
-    /// The key was refused, and its value is dropped with it.
-    Dropped,
+    /// The map has the key already.
+    Repeated(Key),
 }
 
 enum Entry {
@@ -51,8 +58,17 @@ impl<'a> Builder<'a> {
         Self { problems, documents, open, anchors: HashMap::new(), values: 0, copied: 0 }
     }
 
-    pub(super) fn into_documents(self) -> Vec<Tree> {
-        self.documents
+    pub(super) fn whole(self) -> Documents {
+        Documents { trees: self.documents, is_whole: true }
+    }
+
+    /// The documents before the place where the reading ended.
+    pub(super) fn cut(mut self) -> Documents {
+        // Text between two documents may belong to the first: a brace too early closes it.
+        if self.open.is_empty() {
+            self.documents.pop();
+        }
+        Documents { trees: self.documents, is_whole: false }
     }
 
     pub(super) fn syntax(&mut self, at: At, message: impl Into<String>, remedy: &str) {
@@ -70,7 +86,7 @@ impl<'a> Builder<'a> {
                     return Ok(());
                 }
                 let kind = scalar.kind(self.problems, bytes(span));
-                self.complete(Tree { at, kind }, anchor)
+                self.complete(Tree::new(at, kind), anchor)
             }
             Event::SequenceStart(_, anchor, tag) => {
                 scalar::check_tag(tag.as_deref(), "seq", at, self.problems);
@@ -78,7 +94,8 @@ impl<'a> Builder<'a> {
             }
             Event::MappingStart(_, anchor, tag) => {
                 scalar::check_tag(tag.as_deref(), "map", at, self.problems);
-                let content = Content::Map { entries: Vec::new(), names: HashMap::new(), key: None };
+                let (entries, repeated) = (Vec::new(), Vec::new());
+                let content = Content::Map { entries, repeated, names: HashMap::new(), key: None };
                 self.open(at, anchor, content)
             }
             Event::SequenceEnd | Event::MappingEnd => match self.open.pop() {
@@ -145,7 +162,7 @@ impl<'a> Builder<'a> {
         }
         if let Some(first) = names.get(&name) {
             let message = format!("the map has the key `{name}` twice, first in line {}", first.line);
-            *key = Some(PendingKey::Dropped);
+            *key = Some(PendingKey::Repeated(Key { at, name }));
             self.problems.add(Code::DuplicateKey, at, message, "remove or rename one of them");
             return;
         }
@@ -154,13 +171,15 @@ impl<'a> Builder<'a> {
     }
 
     fn close(&mut self, frame: Frame) -> Result<(), Stop> {
-        let kind = match frame.content {
-            Content::List(items) => Kind::List(items),
-            Content::Map { entries, names, .. } => Kind::Map(self.merged(entries, &names)),
+        let tree = match frame.content {
+            Content::List(items) => Tree::new(frame.at, Kind::List(items)),
+            Content::Map { entries, repeated, names, .. } => {
+                Tree::map(frame.at, self.merged(entries, &names), repeated)
+            }
         };
         // It was counted when it was opened.
         self.values -= 1;
-        self.complete(Tree { at: frame.at, kind }, frame.anchor)
+        self.complete(tree, frame.anchor)
     }
 
     /// Own keys of a map win over merged ones, and an earlier merge over a later one.
@@ -208,10 +227,11 @@ impl<'a> Builder<'a> {
         match self.open.last_mut().map(|frame| &mut frame.content) {
             None => self.documents.push(tree),
             Some(Content::List(items)) => items.push(tree),
-            Some(Content::Map { entries, key, .. }) => match key.take() {
+            Some(Content::Map { entries, repeated, key, .. }) => match key.take() {
                 Some(PendingKey::Named(key)) => entries.push(Entry::Pair(key, tree)),
                 Some(PendingKey::Merge) => entries.push(Entry::Merge(tree)),
-                Some(PendingKey::Dropped) | None => {}
+                Some(PendingKey::Repeated(key)) => repeated.push((key, tree)),
+                None => {}
             },
         }
         Ok(())

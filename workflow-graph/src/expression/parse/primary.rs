@@ -112,6 +112,7 @@ impl<'s> Parser<'s> {
     ) -> Result<Node, BadExpression> {
         let Some(function) = Function::named(name) else {
             let error = BadExpression::new(at.start, format!("there is no function `{name}`"));
+            let error = BadExpression { similar: functions::near(name), ..error };
             return Err(error.remedy(functions::remedy(name)));
         };
         let start = receiver.as_ref().map_or(at.start, |receiver| receiver.span.start);

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::{keys, metadata, present, required, text, texts};
 use crate::document::model::hive::HiveNode;
+use crate::document::model::unread::Unread;
 use crate::document::model::{Agent, Extras, Located, Name, Next, Node, Reads, Retry, Work};
 use crate::document::native::Reading;
 use crate::document::native::name::is_id;
@@ -61,7 +62,9 @@ pub(super) fn read(tree: &Tree, pauses: &[Name], reading: &mut Reading<'_>) -> O
         failure_opens: false,
         metadata: metadata(tree, &KEYS),
     };
-    let (id, is_function) = (id?, is_function?);
+    let id = id?;
+    // One of an unknown type stays a node for the edges.
+    let is_function = is_function.unwrap_or_default();
     let work = if is_function {
         // Hive registers functions by the ids of their nodes.
         Work::Function(function.flatten().unwrap_or_else(|| id.clone()))
@@ -98,6 +101,7 @@ pub(super) fn read(tree: &Tree, pauses: &[Name], reading: &mut Reading<'_>) -> O
         next: Next::End,
         on_no_match: None,
         extras: Extras::Hive(Box::new(hive)),
+        unread: Unread::default(),
     })
 }
 
@@ -120,7 +124,8 @@ fn id(tree: &Tree, reading: &mut Reading<'_>) -> Option<Name> {
     let message = format!("`{text}` is no id of a node");
     let remedy = "begin with a letter or `_` and use at most 64 letters, digits, `_` and `-`";
     reading.problems.add(Code::BadName, tree.at, message, remedy);
-    None
+    // It is found by the edges that name it.
+    (!text.is_empty()).then_some(Located { value: text, at: tree.at })
 }
 
 /// Whether the node is a function. Nothing, after a problem, if it is neither that nor an agent.
@@ -131,9 +136,11 @@ fn kind(tree: &Tree, reading: &mut Reading<'_>) -> Option<bool> {
         "function" => Some(true),
         other => {
             let message = format!("nodes of the type `{other}` cannot be run");
-            let remedy = "write `event_loop` for an agent, or `function`";
-            reading.problems.add(Code::Unsupported, kind.at, message, remedy);
-            None
+            let remedy = || "write `event_loop` for an agent, or `function`".to_owned();
+            let known = ["event_loop", "function"];
+            let problems = &mut *reading.problems;
+            let similar = problems.add_unknown(Code::Unsupported, kind.at, message, other, known, remedy);
+            similar.first().map(|meant| meant == "function")
         }
     }
 }

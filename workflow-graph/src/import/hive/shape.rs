@@ -8,7 +8,8 @@ use serde_json::{Map, Value};
 
 use crate::document::model::hive::{Condition, HiveEdge};
 use crate::document::model::{
-    Branch, Conflicts, Extras, Failures, Graph, Located, Name, Next, OnFailure, Parallel, Route, Target,
+    Branch, Conflicts, Dialect, Extras, Failures, Graph, Located, Name, Next, OnFailure, Parallel, Route,
+    Target,
 };
 
 /// The most nodes that the search for joins looks at. Behind it, a join is the nearest node on every way, as in native
@@ -24,6 +25,7 @@ pub(super) fn shape(
     (failures, conflicts): (Failures, Conflicts),
 ) {
     let terminals: HashSet<&Arc<str>> = terminals.iter().map(|name| &name.value).collect();
+    let mut roots = Vec::new();
     for (place, edges) in edges.into_iter().enumerate() {
         let node = &mut graph.nodes[place];
         let Extras::Hive(hive) = &mut node.extras else { continue };
@@ -32,7 +34,10 @@ pub(super) fn shape(
         let resume = resumes.get(&*node.id.value).and_then(Value::as_str).filter(|_| hive.is_pause);
         hive.edges = match resume {
             Some(to) => vec![resumed(to, &node.id)],
-            None if terminals.contains(&node.id.value) => Vec::new(),
+            None if terminals.contains(&node.id.value) => {
+                roots.extend(edges.iter().map(|edge| edge.to.value.clone()));
+                Vec::new()
+            }
             None => edges.into_iter().filter(|edge| edge.condition != Condition::OnFailure).collect(),
         };
         let targets = targets(&hive.edges);
@@ -72,6 +77,9 @@ pub(super) fn shape(
                 OnFailure::To(failure.to.clone())
             });
         }
+    }
+    if let Dialect::Hive(hive) = &mut graph.dialect {
+        hive.roots.extend(roots);
     }
     let mut budget = MOST_REACHED;
     for place in 0..graph.nodes.len() {

@@ -1,33 +1,43 @@
 //! `edges`: the ways between nodes. Whether they lead to nodes that exist is checked with the rest of the graph.
 
 use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 
 use crate::document::model::sweny::{SwenyEdge, SwenyEdges};
 use crate::document::model::{Branch, Failures, Graph, Name, Next, Parallel};
 use crate::document::native::Reading;
 use crate::document::native::fields::Fields;
 use crate::document::native::next::MOST_PARALLEL;
-use crate::document::tree::Tree;
+use crate::document::tree::{Kind, Tree};
 use crate::problem::Code;
 
 pub(super) fn read(fields: &Fields<'_>, is_parallel: bool, graph: &mut Graph, reading: &mut Reading<'_>) {
-    graph.is_incomplete |= fields.get("edges").is_none();
-    let Some(tree) = fields.required("edges", reading) else { return };
+    let Some(tree) = fields.required("edges", reading) else {
+        graph.unread.nodes = true;
+        return;
+    };
+    graph.unread.nodes |= !matches!(tree.kind, Kind::List(_));
     let mut leaving: BTreeMap<usize, Vec<SwenyEdge>> = BTreeMap::new();
     for item in reading.list(tree, "edges") {
-        let Some((from, edge)) = edge(item, reading) else {
-            reading.is_incomplete = true;
+        let (from, edge) = edge(item, reading);
+        let Some(from) = from else {
+            graph.unread.led.extend(edge.map(|edge| edge.to.value));
+            continue;
+        };
+        let Some(edge) = edge else {
+            if let Some(from) = graph.find(&from.value) {
+                graph.nodes[from].unread.routes(item);
+            }
             continue;
         };
         match graph.find(&from.value) {
             Some(from) => leaving.entry(from).or_default().push(edge),
             None if graph.nodes.is_empty() => {}
             None => {
-                graph.is_incomplete = true;
                 let message = format!("an edge leaves `{}`, and the document has no such node", from.value);
                 let known = graph.nodes.iter().map(|node| &*node.id.value);
                 let otherwise = || "add the node, or name another".to_owned();
-                reading.problems.add_unknown(
+                let similar = reading.problems.add_unknown(
                     Code::UnknownNode,
                     from.at,
                     message,
@@ -35,6 +45,10 @@ pub(super) fn read(fields: &Fields<'_>, is_parallel: bool, graph: &mut Graph, re
                     known,
                     otherwise,
                 );
+                if let Some(near) = similar.first().and_then(|near| graph.find(near)) {
+                    graph.nodes[near].unread.routes(item);
+                }
+                graph.unread.led.insert(edge.to.value);
             }
         }
     }
@@ -46,17 +60,23 @@ pub(super) fn read(fields: &Fields<'_>, is_parallel: bool, graph: &mut Graph, re
     }
 }
 
-fn edge(tree: &Tree, reading: &mut Reading<'_>) -> Option<(Name, SwenyEdge)> {
-    let fields = Fields::new(tree, "an edge", &["from", "to", "when", "max_iterations"], reading)?;
-    reading.is_incomplete |= fields.has_unknown();
+/// The source, and the edge, as far as they can be read.
+fn edge(tree: &Tree, reading: &mut Reading<'_>) -> (Option<Name>, Option<SwenyEdge>) {
+    let keys = ["from", "to", "when", "max_iterations"];
+    let Some(fields) = Fields::new(tree, "an edge", &keys, reading) else { return (None, None) };
     reading.routes += 1;
     let from = fields.required("from", reading).and_then(|tree| reading.name(tree, "from"));
     let to = fields.required("to", reading).and_then(|tree| reading.name(tree, "to"));
-    let when = fields.text("when", reading).filter(|when| !when.trim().is_empty());
-    // A bound that is wrong is one: cycles over the edge are not reported as well.
+    // A condition that is wrong is one, and so is a bound: consequences of edges without are not reported as well.
+    let when = fields
+        .get("when")
+        .map(|tree| reading.text(tree, "when").map_or("…".into(), |text| text.value.clone()));
+    let when: Option<Arc<str>> = when.or_else(|| fields.is_meant("when").then(|| "…".into()));
+    let when = when.filter(|when| !when.trim().is_empty());
     let max = fields.get("max_iterations");
     let max = max.map(|tree| reading.number(tree, "max_iterations", (1, u32::MAX)).unwrap_or(1));
-    Some((from?, SwenyEdge { at: tree.at, to: to?, when, max }))
+    let max = max.or_else(|| fields.is_meant("max_iterations").then_some(1));
+    (from, to.map(|to| SwenyEdge { at: tree.at, to, when, max }))
 }
 
 /// Edges of which one is followed.

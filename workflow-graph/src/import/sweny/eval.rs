@@ -6,7 +6,8 @@ use crate::document::model::sweny::{Evaluator, EvaluatorKind, SwenyGuidance, Swe
 use crate::document::model::{Check, Located, Name, Otherwise, Path, Requires, Rule, Segment, Test};
 use crate::document::native::Reading;
 use crate::document::native::check::{self, MOST_RETRIES};
-use crate::document::native::fields::{Fields, listed};
+use crate::document::native::fields::Fields;
+use crate::document::native::values::listed;
 use crate::document::tree::{Kind, Text, Tree};
 use crate::problem::Code;
 
@@ -128,7 +129,7 @@ fn path(tree: &Tree, key: &str, reading: &mut Reading<'_>) -> Option<Path> {
         _ => None,
     };
     match bare {
-        Some(text) => reading.path(&Tree { at: tree.at, kind: Kind::Text(text) }, key),
+        Some(text) => reading.path(&Tree::new(tree.at, Kind::Text(text)), key),
         None => reading.path(tree, key),
     }
 }

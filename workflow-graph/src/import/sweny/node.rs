@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::eval;
 use super::source::Sources;
 use crate::document::model::sweny::SwenyNode;
+use crate::document::model::unread::Unread;
 use crate::document::model::{Agent, Extras, Name, Next, Node, Reads, Schema, Work};
 use crate::document::native::Reading;
 use crate::document::native::fields::Fields;
@@ -52,9 +53,12 @@ pub(super) fn read(
     level: &Level<'_>,
     sources: &mut Sources,
     reading: &mut Reading<'_>,
-) -> Option<Node> {
+) -> Node {
     let tree = &*without_legacy(tree, reading);
-    let fields = Fields::new(tree, "a node", &KEYS, reading)?;
+    let Some(fields) = Fields::new(tree, "a node", &KEYS, reading) else {
+        // Its routes are edges, which stand elsewhere.
+        return Node { unread: Unread::default(), ..Node::unread(id, tree) };
+    };
     let place = |key: &str| format!("nodes.{}.{key}", id.value);
     let name = fields.required("name", reading).and_then(|tree| reading.text(tree, "name"));
     let instruction = fields
@@ -89,7 +93,7 @@ pub(super) fn read(
         output,
     };
     let requires = fields.get("requires").and_then(|tree| eval::requires(tree, &level.nodes, reading));
-    Some(Node {
+    Node {
         id,
         description: name.map(|name| name.value.clone()),
         work: Work::Agent(Box::new(agent)),
@@ -108,7 +112,8 @@ pub(super) fn read(
         next: Next::End,
         on_no_match: None,
         extras: Extras::Sweny(Box::new(extras)),
-    })
+        unread: reading.unread_of(tree),
+    }
 }
 
 /// The node without keys of former versions, which are reported here and nowhere else.
@@ -120,7 +125,7 @@ fn without_legacy<'t>(tree: &'t Tree, reading: &mut Reading<'_>) -> Cow<'t, Tree
     let message = "`verify` is a key of a former version of the format";
     reading.problems.add(Code::LegacyKey, key.at, message, "write its checks as evaluators, under `eval`");
     let rest = pairs.iter().filter(|(key, _)| &*key.name != "verify").cloned().collect();
-    Cow::Owned(Tree { at: tree.at, kind: Kind::Map(rest) })
+    Cow::Owned(Tree::map(tree.at, rest, tree.repeated().to_vec()))
 }
 
 /// `unsupported`: any failed evaluation fails a node.

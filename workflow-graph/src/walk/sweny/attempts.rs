@@ -103,8 +103,16 @@ impl Attempts<'_> {
                 break Ended { verdicts, ..of(result) };
             };
             if runs > retries {
-                let error = Some(("permanent", text));
-                break Ended { status: VisitStatus::Failed, error, verdicts, ..of(result) };
+                let data = with_error(result.data, &text);
+                let (status, error) = (VisitStatus::Failed, Some(("permanent", text)));
+                break Ended {
+                    status,
+                    data,
+                    error,
+                    verdicts,
+                    conversation: result.conversation,
+                    ..Ended::default()
+                };
             }
             let failure = failures.join("\n");
             again.push(Again::agent(&failure));
@@ -247,13 +255,25 @@ fn of(result: AgentResult) -> Ended {
     Ended { data, conversation, calls, ..Ended::default() }
 }
 
-/// A failure that counts as a success. The agent's own `error` stays.
-fn soft(data: Value, error: &str) -> Ended {
-    let mut map = match data {
+/// The data as a map: under `data`, unless it is one.
+fn as_map(data: Value) -> Map<String, Value> {
+    match data {
         Value::Object(map) => map,
         Value::Null => Map::new(),
         other => Map::from_iter([("data".to_owned(), other)]),
-    };
+    }
+}
+
+/// The data of a result whose evaluations failed: later nodes read why. (SW6)
+fn with_error(data: Value, error: &str) -> Value {
+    let mut map = as_map(data);
+    map.insert("error".into(), error.into());
+    Value::Object(map)
+}
+
+/// A failure that counts as a success. The agent's own `error` stays.
+fn soft(data: Value, error: &str) -> Ended {
+    let mut map = as_map(data);
     map.insert("fail_soft".into(), true.into());
     map.entry("error").or_insert_with(|| error.into());
     Ended { data: Value::Object(map), is_soft: true, ..Ended::default() }

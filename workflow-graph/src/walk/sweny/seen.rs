@@ -56,12 +56,17 @@ impl Scope for Own<'_> {
     }
 }
 
-/// The data with `evals`, unless nothing was evaluated or the data is no map.
+/// The data with `evals`, unless nothing was evaluated or the data is no map. A key of that name in the data wins.
 fn with_evals(mut data: Value, verdicts: &[Verdict]) -> Value {
     if let (Value::Object(map), false) = (&mut data, verdicts.is_empty()) {
-        map.insert("evals".into(), verdicts.iter().map(eval).collect());
+        map.entry("evals").or_insert_with(|| evals(verdicts));
     }
     data
+}
+
+/// The evaluations by name.
+fn evals(verdicts: &[Verdict]) -> Value {
+    Value::Object(verdicts.iter().map(|verdict| (verdict.check.to_string(), eval(verdict))).collect())
 }
 
 fn eval(verdict: &Verdict) -> Value {
@@ -86,7 +91,7 @@ pub(super) fn for_routing<'n>(node: &'n SwenyNode, result: &NodeResult) -> (Valu
         shown.insert(name.to_string(), value.cloned().unwrap_or_default());
     }
     if !result.verdicts.is_empty() {
-        shown.insert("evals".into(), result.verdicts.iter().map(eval).collect());
+        shown.entry("evals").or_insert_with(|| evals(&result.verdicts));
     }
     (Value::Object(shown), missing)
 }

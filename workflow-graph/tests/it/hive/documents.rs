@@ -199,7 +199,7 @@ async fn a_loop_around_branches_runs_them_again() {
     }});
     let ran = play(&document, json!({}), script).await;
     assert_eq!(ran.visited(), ["judge", "judge", "left", "left", "plan", "plan", "right", "right"]);
-    assert_eq!(ran.end(), (json!("no_match"), json!("degraded")));
+    assert_eq!(ran.end(), (json!("no_match"), json!("clean")));
     assert_eq!(*ran.memory(), json!({"l": 2, "r": 1, "again": false}));
 }
 

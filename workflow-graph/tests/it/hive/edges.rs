@@ -103,7 +103,7 @@ async fn the_fallback_is_a_success_edge_or_no_edge() {
         play(&fan(&[edge_on("n", "a", "llm_decide"), edge_on("n", "b", "on_failure")]), json!({}), json!({}))
             .await;
     assert_eq!(ran.path(), ["n"]);
-    assert_eq!(ran.end(), (json!("no_match"), json!("degraded")));
+    assert_eq!(ran.end(), (json!("no_match"), json!("clean")));
     assert_eq!(ran.result().warnings.len(), 1);
 }
 
@@ -163,7 +163,7 @@ async fn a_terminal_node_ends_its_walk_whatever_edges_it_has() {
 async fn a_node_none_of_whose_edges_is_taken_ends_its_walk_without_a_match() {
     let ran = play(&fan(&[edge_if("n", "a", "ok")]), json!({"ok": 0}), json!({})).await;
     assert_eq!(ran.path(), ["n"]);
-    assert_eq!(ran.end(), (json!("no_match"), json!("degraded")));
+    assert_eq!(ran.end(), (json!("no_match"), json!("clean")));
     assert_eq!(*ran.memory(), json!({"ok": 0}));
 }
 

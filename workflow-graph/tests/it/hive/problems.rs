@@ -4,7 +4,7 @@ use expect_test::{Expect, expect};
 use serde_json::json;
 use workflow_graph::{Document, Format, HiveOptions};
 
-use super::support::{edge, edge_if, function, graph, hive, with};
+use super::support::{edge, edge_if, function, graph, hive, play, with};
 use crate::support::lines;
 
 fn refused(text: &str, expected: &Expect) {
@@ -23,6 +23,7 @@ fn unknown_conditions_and_node_types_are_unsupported() {
         text,
         &expect![[r#"
             agent.json:2:36: error[unsupported]: nodes of the type `router` cannot be run; write `event_loop` for an agent, or `function`
+            agent.json:2:54: warning[unreachable-node]: no route from `x`, where runs start, leads to `y`; lead a route to it, or remove it
             agent.json:3:55: error[unsupported]: edges have no condition `on_sucess`; did you mean `on_success`?
             agent.json:3:113: error[unsupported]: edges have no condition `maybe`; write `on_success`, `always`, `on_failure`, `conditional` or `llm_decide`
         "#]],
@@ -130,6 +131,7 @@ fn bad_ids_and_names_are_reported() {
         &expect![[r#"
             agent.json:1:8: error[bad-name]: `1 agent` is no name of a graph; begin with a letter and use at most 64 letters, digits, `.`, `_` and `-`
             agent.json:1:55: error[bad-name]: `x y` is no id of a node; begin with a letter or `_` and use at most 64 letters, digits, `_` and `-`
+            agent.json:1:55: warning[unreachable-node]: no route from `x`, where runs start, leads to `x y`; lead a route to it, or remove it
         "#]],
     );
 }
@@ -158,17 +160,52 @@ fn a_second_document_in_the_file_is_unsupported() {
     );
 }
 
-// HV7
+// HV14
 #[test]
-fn nodes_behind_terminal_nodes_alone_are_unreachable() {
-    let text = r#"{"id": "a", "entry_node": "x", "terminal_nodes": ["x"],
-"nodes": [{"id": "x"}, {"id": "y"}], "edges": [{"source": "x", "target": "y"}]}"#;
-    refused(
-        text,
-        &expect![[r#"
-        agent.json:2:31: error[unreachable-node]: no route from `x`, where runs start, leads to `y`; lead a route to it, or remove it
-    "#]],
+fn nodes_at_which_a_program_may_begin_and_those_behind_terminal_nodes_are_no_problem() {
+    let nodes = ["x", "behind", "entry", "webhook", "pause", "helper"].map(|id| function(id, &[]));
+    let mut document = with(
+        graph(&nodes, &[edge("x", "behind")]),
+        json!({
+            "terminal_nodes": ["x"], "pause_nodes": ["pause"], "entry_points": {"retry": "entry"},
+            "async_entry_points": [{"id": "w", "entry_node": "webhook", "trigger_type": "webhook"}],
+        }),
     );
+    document["nodes"][0]["sub_agents"] = json!(["helper"]);
+    assert!(hive(&document).warnings().is_empty());
+}
+
+// HV14
+#[tokio::test(start_paused = true)]
+async fn a_node_that_nothing_leads_to_is_a_warning_and_the_rest_runs() {
+    let nodes = [function("x", &["k"]), function("y", &[]), function("lost", &[])];
+    let document = hive(&graph(&nodes, &[edge("x", "y"), edge("lost", "y")]));
+    expect![[r#"
+        agent.json:1:301: warning[unreachable-node]: no route from `x`, where runs start, leads to `lost`; lead a route to it, or remove it
+    "#]]
+    .assert_eq(&lines(document.warnings()));
+    let ran = play(&document, json!({}), json!({"nodes": {"x": [{"data": {"k": 1}}]}})).await;
+    assert_eq!((ran.path(), ran.end()), (vec!["x", "y"], (json!("completed"), json!("clean"))));
+}
+
+// HV13
+#[test]
+fn forms_of_hive_documents_that_are_not_read_are_refused_by_their_names() {
+    let earlier = r#"{"goal": {"goal_id": "hello"},
+"nodes": [{"node_id": "echo", "node_type": "function", "function": "echo"}],
+"edges": [{"edge_id": "a", "source": "START", "target": "echo"}, {"edge_id": "b", "source": "echo", "target": "END"}]}"#;
+    let named = r#"{"entry_node": "greet", "nodes": [{"id": "greet"}],
+"edges": [{"source": "START", "target": "greet"}, {"source": "greet", "target": "END"}]}"#;
+    let listed = "nodes:\n  - name: enrich\n    type: python\n    entrypoint: agent.enrich\nedges:\n  - from: enrich\n    to: score\n";
+    let mut found = String::new();
+    for text in [earlier, named, listed] {
+        found += &lines(&Document::parse(text, "agent.json").unwrap_err().problems);
+    }
+    expect![[r#"
+        agent.json:2:11: error[unsupported]: a Hive document of the form `node_id`/`START` is not read: it is one of an earlier version; write `id` for `node_id`, `entry_node` for the edges from `START`, and `terminal_nodes` for those to `END`
+        agent.json:2:11: error[unsupported]: a Hive document of the form `node_id`/`START` is not read: it is one of an earlier version; write `id` for `node_id`, `entry_node` for the edges from `START`, and `terminal_nodes` for those to `END`
+        agent.json:2:5: error[unsupported]: a Hive document of the form list-YAML, whose nodes have `name` and `entrypoint`, is not read; write `id`, `entry_node`, nodes with `id`, `node_type: function` and `function`, and edges with `source` and `target`
+    "#]].assert_eq(&found);
 }
 
 // HV8

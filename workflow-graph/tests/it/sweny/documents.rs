@@ -131,7 +131,7 @@ async fn a_judge_that_refuses_every_attempt_fails_the_node() {
         expect![[r#"
             visits: a failed, b success
             route: a->b (only path)
-            results: a={}, b={}
+            results: a={"error":"a check does not hold: `good`: the judge says `no`: long"}, b={}
             events: graph.input, a, b, graph.output
             ends: completed at b, degraded, asked 0, prompted 3
         "#]],

@@ -60,13 +60,10 @@ async fn all_evaluators_run_in_order_and_every_reason_is_in_the_failure() {
              `second`: no call of `search` succeeded; `shell` was called"
         )
     );
-    let passed: Vec<_> = ran.task("b").context["a"]["evals"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|eval| eval["pass"].clone())
-        .collect();
+    let evals = &ran.task("b").context["a"]["evals"];
+    let passed = ["third", "first", "second", "holds"].map(|name| evals[name]["pass"].clone());
     assert_eq!(json!(passed), json!([false, false, false, true]));
+    assert_eq!(ran.task("b").context["a"]["error"], ran.error("a"));
     assert_eq!(ran.result.quality, Quality::Degraded);
 }
 
@@ -142,7 +139,7 @@ async fn after_the_last_attempt_the_node_fails_with_the_data_of_that_attempt() {
     )
     .await;
     assert_eq!(ran.runs("a"), 3);
-    assert_eq!(ran.result.results["a"].data, json!({"c": 1}));
+    assert_eq!(ran.result.results["a"].data, json!({"c": 1, "error": ran.error("a")}));
     assert_eq!(ran.statuses()["a"], json!("failed"));
     assert_eq!(ran.task("a").retry.as_ref().unwrap().1, None);
 }
@@ -191,4 +188,12 @@ async fn what_the_agent_calls_skipped_is_neither_evaluated_nor_retried() {
     };
     let ran = run_in(&document(&node(&rest)), json!({}), agents, Registry::new()).await;
     assert_eq!((ran.runs("a"), ran.error("a")), (2, "the agent failed: tired"));
+}
+
+// SW2
+#[tokio::test]
+async fn a_key_of_the_data_precedes_the_evaluations() {
+    let rest = "eval: [{name: good, kind: judge, rubric: Good?}]";
+    let ran = played(rest, json!([{"data": {"evals": "own"}}])).await;
+    assert_eq!(ran.task("b").context["a"], json!({"evals": "own"}));
 }

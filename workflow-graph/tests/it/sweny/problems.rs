@@ -33,6 +33,7 @@ fn the_keys_tell_the_format_and_every_missing_one_is_named() {
         g.yaml:1:1: error[missing-key]: a SWEny document needs the key `name`; add `name:`
         g.yaml:3:12: error[missing-key]: a node needs the key `name`; add `name:`
         g.yaml:3:12: error[missing-key]: a node needs the key `instruction`; add `instruction:`
+        g.yaml:3:16: warning[unreachable-node]: no route from `a`, where runs start, leads to `b`; lead a route to it, or remove it
         g.yaml:3:54: error[missing-key]: an evaluator needs the key `name`; add `name:`
         g.yaml:3:54: error[missing-key]: an evaluator needs the key `rubric`; add `rubric:`
         g.yaml:3:69: error[missing-key]: an evaluator needs the key `rule`; add `rule:`
@@ -156,7 +157,7 @@ fn ids_are_names_and_input_is_reserved() {
     ));
 }
 
-/// G3
+// G3 SW21
 #[test]
 fn edges_and_paths_lead_to_nodes() {
     expect![[r#"
@@ -168,7 +169,7 @@ fn edges_and_paths_lead_to_nodes() {
         "id: g\nname: G\nentry: star\nnodes:\n  start: {name: A, instruction: Do., requires: {output_required: [input.x, strt.y]}}\n  other: {name: A, instruction: Do.}\nedges: [{from: strat, to: start}, {from: start, to: zzz}]\n",
     ));
     expect![[r#"
-        g.yaml:6:3: error[unreachable-node]: no route from `a`, where runs start, leads to `b`; lead a route to it, or remove it
+        g.yaml:6:3: warning[unreachable-node]: no route from `a`, where runs start, leads to `b`; lead a route to it, or remove it
     "#]].assert_eq(&problems(
         "id: g\nname: G\nentry: a\nnodes:\n  a: {name: A, instruction: Do.}\n  b: {name: B, instruction: Do.}\nedges: []\n",
     ));

@@ -172,7 +172,7 @@ async fn a_routing_model_sees_the_described_keys_alone() {
     let text = graph(output, "{from: a, to: b, when: it rains}, {from: a, to: c}");
     let script = |data: Value| json!({"nodes": {"a": [{"data": data}]}, "decide": {"a": ["c"]}});
     let ran = run(&text, json!({}), script(json!({"x": {"deep": 1}, "secret": 2}))).await;
-    let seen = json!({"x": {"deep": 1}, "y": null, "evals": [{"name": "has_x", "pass": true}]});
+    let seen = json!({"x": {"deep": 1}, "y": null, "evals": {"has_x": {"name": "has_x", "pass": true}}});
     assert_eq!(ran.notes.questions[0].result, seen);
     assert_eq!(
         ran.result.warnings,

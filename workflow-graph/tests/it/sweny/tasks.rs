@@ -77,7 +77,7 @@ nodes:
   fine: {name: A, instruction: Do., eval: [{name: has_x, kind: value, rule: {output_required: [x]}}]}
   fails: {name: B, instruction: Do., eval: [{name: has_y, kind: value, rule: {output_required: [y]}}]}
   skips: {name: C, instruction: Do., requires: {output_required: [fails.y], on_fail: skip}}
-  last: {name: D, instruction: Do., requires: {output_matches: [{path: 'fine.evals[*].pass', equals: true}]}}
+  last: {name: D, instruction: Do., requires: {output_matches: [{path: fine.evals.has_x.pass, equals: true}]}}
 edges: [{from: fine, to: fails}, {from: fails, to: skips}, {from: skips, to: last}]
 ";
     let script = json!({"nodes": {"fine": [{"data": {"x": 1}}], "fails": [{"data": {"z": 2}}]}});
@@ -86,8 +86,12 @@ edges: [{from: fine, to: fails}, {from: fails, to: skips}, {from: skips, to: las
         ran.task("last").context,
         json!({
             "input": {"who": "Ada"},
-            "fine": {"x": 1, "evals": [{"name": "has_x", "pass": true}]},
-            "fails": {"z": 2, "evals": [{"name": "has_y", "pass": false, "reasoning": "`y` is missing"}]},
+            "fine": {"x": 1, "evals": {"has_x": {"name": "has_x", "pass": true}}},
+            "fails": {
+                "z": 2,
+                "error": "a check does not hold: `has_y`: `y` is missing",
+                "evals": {"has_y": {"name": "has_y", "pass": false, "reasoning": "`y` is missing"}},
+            },
             "skips": {"skipped_reason": "`skips` requires what does not hold: `output_required`: `fails.y` is missing"},
         })
     );
@@ -226,7 +230,7 @@ async fn a_soft_failure_is_a_success_with_the_error_in_its_data() {
     // Missing output is no failure that the agent reports.
     let ran = run(SOFT, json!({}), json!({"nodes": {"a": [{"data": {"y": 1}}]}})).await;
     assert_eq!(ran.statuses()["a"], json!("failed"));
-    assert_eq!(ran.task("b").context["a"]["evals"][0]["name"], "output_required");
+    assert_eq!(ran.task("b").context["a"]["evals"]["output_required"]["pass"], false);
 }
 
 // SW11

@@ -1,7 +1,7 @@
 //! Mistakes in schemas that are common enough for a remedy of their own. It validates nothing: it looks at the place
 //! that a validator refused.
 
-use super::super::fields::alternatives;
+use super::super::values::alternatives;
 use super::{segments, step};
 use crate::document::tree::{Kind, Tree};
 use crate::problem::similar;
@@ -64,7 +64,7 @@ pub(super) fn find(tree: &Tree, pointer: &str) -> Option<Mistake> {
 
 /// The kind of a place in a schema.
 #[derive(Clone, Copy)]
-enum Place {
+pub(super) enum Place {
     Schema,
     /// A map or list of schemas.
     Schemas,
@@ -74,7 +74,7 @@ enum Place {
 }
 
 impl Place {
-    fn step(self, segment: &str) -> Self {
+    pub(super) fn step(self, segment: &str) -> Self {
         match (self, segment) {
             (Self::Schemas, _)
             | (

@@ -4,22 +4,83 @@
 use jsonschema::PatternOptions;
 use serde_json::Value;
 
-use crate::check::{Typing, is_open, resolved};
-use crate::document::model::Node;
+use super::shape::{is_open, resolved};
+use super::typing::Typing;
+use crate::document::Source;
+use crate::document::model::{Name, Node};
 use crate::document::template::{Expression, Template};
 use crate::expression::{Type, short};
+use crate::problem::Code;
+use crate::problem::sink::Problems;
+
+/// The function or graph that takes the input of a node.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Taker<'a> {
+    /// The word for it.
+    pub(crate) kind: &'static str,
+    pub(crate) name: &'a Name,
+    pub(crate) schema: &'a Value,
+    /// Whether absent top-level fields with a default are filled in.
+    pub(crate) has_defaults: bool,
+}
+
+/// `missing-input`, `unknown-field` and `type-mismatch`: the input of a node beside the schema of its taker.
+pub(crate) fn check(
+    node: &Node,
+    typing: &Typing<'_>,
+    taker: Taker<'_>,
+    source: Source<'_>,
+    problems: &mut Problems,
+) {
+    let Taker { kind, name, schema, has_defaults } = taker;
+    let (id, taker) = (&node.id.value, format!("the {kind} `{}`", name.value));
+    for Unfit { path, by, why } in unfit(node, typing, schema, has_defaults) {
+        let field = path.split(['.', '[']).next().unwrap_or_default();
+        let stated = node.with_at.iter().find(|(known, _)| **known == *field).map(|(_, at)| *at);
+        let at = match (by, stated) {
+            (Some(expression), _) => expression.locate(source, 0, problems),
+            (None, stated) => stated.unwrap_or(name.at),
+        };
+        let part = if path.is_empty() { "its input".to_owned() } else { format!("`{path}`") };
+        match why {
+            Why::Missing => {
+                let message = format!("`{id}` gives no {part}, which {taker} requires");
+                problems.add(Code::MissingInput, name.at, message, format!("add {part} to `with`"));
+            }
+            Why::Unknown(known) => {
+                let message = format!("`{id}` gives {part}, and {taker} has no such field");
+                let names: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
+                let otherwise = || match &*names {
+                    [] => "remove it".to_owned(),
+                    names => format!("remove it; the fields are {}", names.join(", ")),
+                };
+                let written = path.rsplit('.').next().unwrap_or_default();
+                problems.add_unknown(Code::UnknownField, at, message, written, known, otherwise);
+            }
+            Why::Type(of, wanted) => {
+                let message = format!("`{id}` gives {of} as {part}, and {taker} takes {wanted} there");
+                problems.add(Code::TypeMismatch, at, message, "convert it, or correct the schema");
+            }
+            Why::Value(value, problem) => {
+                let message =
+                    format!("`{id}` gives {value} as {part}, which {taker} does not take: {problem}");
+                problems.add(Code::TypeMismatch, at, message, "correct the value, or the schema");
+            }
+        }
+    }
+}
 
 /// A field that does not fit. Its path is empty for the input as a whole.
 #[derive(Debug)]
-pub(super) struct Unfit<'a> {
-    pub(super) path: String,
+struct Unfit<'a> {
+    path: String,
     /// The expression that stands for the value, if one does.
-    pub(super) by: Option<&'a Expression>,
-    pub(super) why: Why<'a>,
+    by: Option<&'a Expression>,
+    why: Why<'a>,
 }
 
 #[derive(Debug)]
-pub(super) enum Why<'a> {
+enum Why<'a> {
     Missing,
     /// The schema has these fields beside it.
     Unknown(Vec<&'a str>),
@@ -31,7 +92,7 @@ pub(super) enum Why<'a> {
 
 /// The fields of `node.with` that do not fit, in the order of the schema. With `has_defaults`, absent top-level fields are
 /// filled in.
-pub(super) fn unfit<'a>(
+fn unfit<'a>(
     node: &'a Node,
     typing: &'a Typing<'a>,
     schema: &'a Value,
