@@ -32,14 +32,14 @@ pub(crate) struct Continues {
     pub(crate) marker: Option<Marker>,
 }
 
-/// The entries of the runs before: those of the newest one, and of the earlier ones as many as fit in half the window, from
-/// the last summary on.
+/// The entries of the runs before, from the last summary on. If they fill the window, the run summarises them before its
+/// first model call.
 pub(crate) async fn entries(
     engine: &Engine,
     continues: &Continues,
     window: u64,
 ) -> Result<Vec<Entry>, StepError> {
-    let mut left = usize::try_from(window.saturating_mul(2)).unwrap_or(usize::MAX);
+    let mut left = crate::compact::most_before(window);
     let mut newest: VecDeque<Entry> = VecDeque::new();
     let mut next = Some(continues.clone());
     while let Some(Continues { run, parent, marker }) = next {

@@ -7,6 +7,53 @@ use crate::transcript::{self, Item, SHORT_RESULT};
 /// Rounds that a summary keeps at 80 %, at 100 % and at 120 % of the window.
 const KEPT: [(f64, usize); 3] = [(1.2, 1), (1.0, 2), (0.8, 4)];
 
+/// The parts of half a window each of which a summary is made, one model call for each.
+pub(crate) const PARTS: usize = 16;
+
+/// The characters of half a window, by the estimate of four for a token.
+pub(crate) fn half(window: u64) -> usize {
+    usize::try_from(window.saturating_mul(2)).unwrap_or(usize::MAX)
+}
+
+/// The most characters of earlier exchanges that a run begins with: as many as a summary can take up.
+pub(crate) fn most_before(window: u64) -> usize {
+    half(window).saturating_mul(PARTS)
+}
+
+/// The characters that the results of one reply share: a quarter of the window, by the estimate.
+pub(crate) fn shared(window: u64) -> usize {
+    (half(window) / 2).max(1_000)
+}
+
+/// The longest of several texts, if they share so many characters: short ones leave their rest to the others.
+pub(crate) fn share(mut sizes: Vec<usize>, shared: usize) -> usize {
+    sizes.sort_unstable();
+    let (mut left, mut others) = (shared, sizes.len());
+    for size in sizes {
+        if size > left / others {
+            return left / others;
+        }
+        left -= size;
+        others -= 1;
+    }
+    usize::MAX
+}
+
+/// The most characters of each result at the end of the line, once the provider has refused the conversation as too long;
+/// `None` if they are as short as they get. They share a sixteenth of the window, and then each has a few hundred.
+pub(crate) fn cut_results(own: &[&Entry], window: u64) -> Option<usize> {
+    let last = own.iter().rposition(|entry| matches!(entry, Entry::Results { .. }))?;
+    let Entry::Results { results } = own[last] else { return None };
+    let before = own[last..].iter().rev().find_map(|entry| match entry {
+        Entry::Cut { most } => Some(*most),
+        _ => None,
+    });
+    let sizes: Vec<usize> = results.iter().map(crate::entry::ToolDone::characters).collect();
+    let longest = sizes.iter().copied().max()?.min(before.unwrap_or(usize::MAX));
+    let first = share(sizes, shared(window) / 4).max(SHORT_RESULT);
+    [first, SHORT_RESULT].into_iter().find(|most| longest > *most)
+}
+
 /// The state of a conversation before the next model call.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Plan {
@@ -61,6 +108,9 @@ pub(crate) fn plan(line: &[Item<'_>], base: usize, window: u64) -> Plan {
             _ => {}
         }
         size.push(place, item.entry.characters());
+        if let Entry::Cut { most } = item.entry {
+            size.cut(line, *most);
+        }
     }
     shorten(&mut size, turns, &mut level, &mut short_before, ratio);
     let tokens = size.tokens() * ratio;
@@ -104,10 +154,26 @@ impl Size {
         self.total += characters;
     }
 
-    fn shorten(&mut self, line: &[Item<'_>], short_before: usize) {
+    fn count_each(&mut self, line: &[Item<'_>]) {
         if self.entries.is_empty() {
             self.entries = line[..self.count].iter().map(|item| item.entry.characters()).collect();
         }
+    }
+
+    /// Results so far have at most so many characters.
+    fn cut(&mut self, line: &[Item<'_>], most: usize) {
+        self.count_each(line);
+        for (place, item) in line[..self.count].iter().enumerate() {
+            if let Entry::Results { results } = item.entry {
+                let cut = results.iter().map(|result| result.characters().min(most + 80) + 40).sum();
+                self.entries[place] = self.entries[place].min(cut);
+            }
+        }
+        self.total = self.base + self.entries.iter().sum::<usize>();
+    }
+
+    fn shorten(&mut self, line: &[Item<'_>], short_before: usize) {
+        self.count_each(line);
         for (place, item) in line[..self.count].iter().enumerate() {
             if place < short_before {
                 self.entries[place] = self.entries[place].min(shortened(item.entry));
@@ -161,7 +227,7 @@ pub(crate) fn keep_from(own: &[&Entry], rounds: usize) -> Option<usize> {
 mod tests {
     use std::sync::Arc;
 
-    use super::{keep_from, plan};
+    use super::{cut_results, keep_from, plan, share};
     use crate::entry::{Counted, Entry, Reply, ToolCall, ToolDone};
     use crate::model::{Finish, Part, ToolUse, Usage};
     use crate::transcript::{Before, line};
@@ -204,6 +270,28 @@ mod tests {
         assert!(planned.tokens < 2_300, "{planned:?}");
         assert_eq!(plan(&line, 0, 2_500).due, Some(4));
         assert_eq!(plan(&line, 0, 1_500).due, Some(1));
+    }
+
+    /// A16
+    #[test]
+    fn short_results_leave_their_rest_to_the_long_ones() {
+        assert_eq!(share(vec![10, 20, 30], 100), usize::MAX);
+        assert_eq!(share(vec![10, 80, 200], 100), 45);
+        assert_eq!(share(vec![9_000; 64], 128_000), 2_000);
+        assert_eq!(share(Vec::new(), 10), usize::MAX);
+    }
+
+    /// A53
+    #[test]
+    fn results_are_cut_twice_at_most_once_nothing_else_is_left() {
+        let mut entries = conversation(&[(4_000, 0)]);
+        for expected in [Some(512), Some(200), None] {
+            let own: Vec<&Entry> = entries.iter().collect();
+            assert_eq!(cut_results(&own, 2_048), expected);
+            entries.extend(expected.map(|most| Entry::Cut { most }));
+        }
+        let own: Vec<&Entry> = entries.iter().collect();
+        assert!(plan(&line(Before::default(), &own), 0, 2_048).tokens < 300);
     }
 
     /// A53

@@ -54,6 +54,12 @@ pub enum Entry {
     Marker(Marker),
     /// A summary of everything before its first kept entry.
     Summary(Summary),
+    /// The provider refused the conversation as too long, and nothing was left to summarise: requests have at most so many
+    /// characters of each result before it.
+    Cut {
+        /// The characters of a result.
+        most: usize,
+    },
     /// A reply of an earlier run, or of the client's conversation: without usage and finish.
     Said {
         /// Its parts.
@@ -278,6 +284,13 @@ pub struct ToolCall {
     pub arguments: Value,
 }
 
+impl From<&ToolUse> for ToolCall {
+    fn from(call: &ToolUse) -> Self {
+        let arguments = call.arguments.clone();
+        Self { call: Arc::clone(&call.id), tool: Arc::clone(&call.name), arguments }
+    }
+}
+
 /// The class of a failure that ended a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -367,6 +380,8 @@ pub enum NoteKind {
     Looping,
     /// The last model call must be an answer.
     Closing,
+    /// The run ended without an answer, after something that acts had begun: its exchange is in the session all the same.
+    Ended,
 }
 
 /// A range of exchanges of a session.
@@ -429,6 +444,15 @@ pub struct Summary {
     pub usage: Usage,
 }
 
+/// The older part of a conversation was replaced by a summary: the model does not read it any more. Viewers receive it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Event)]
+#[event(control, display, name = "agent.summarised")]
+#[non_exhaustive]
+pub struct Summarised {
+    /// The summary.
+    pub text: Arc<str>,
+}
+
 impl Entry {
     /// The phase that a marker enters.
     pub(crate) fn entered(&self) -> Option<&str> {
@@ -451,6 +475,7 @@ impl Entry {
             Self::Note(Note { text, .. }) | Self::Steer { text } => count(text) + 40,
             // Recalled texts are in the system text, which is counted by itself.
             Self::Recalled { .. } | Self::History(_) | Self::Given => 0,
+            Self::Cut { .. } => 160,
             Self::Marker(marker) => {
                 let hand_off = marker.hand_off.as_deref().map_or(0, count);
                 count(&marker.accomplished) + count(&marker.next) + hand_off + 100

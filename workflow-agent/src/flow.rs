@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use workflow_chat::ChatTurn;
 use workflow_core::prelude::*;
 use workflow_core::{Cancellation, StepFailed};
@@ -11,169 +9,32 @@ use workflow_core::{Cancellation, StepFailed};
 mod admit;
 mod call;
 mod collect;
+mod events;
 mod finish;
 mod judge;
+mod left;
 mod open;
+mod order;
 mod request;
 mod shorten;
 mod state;
 mod think;
 
 pub(crate) use admit::edit_problem;
+pub use events::Steer;
+pub(crate) use events::{
+    Accepted, ActCall, Acting, CallTools, CandidateAnswer, Continued, Ending, InSession, Judged, Next,
+    ReadCall, Shorten, Shortened, SpawnCall, Start, Stopping, SummarisedPart, Think,
+};
+use events::{Collected, Dispatched};
+use order::{Approved, Move, Planned};
 use request::Sources;
 pub(crate) use state::State;
 
-use crate::agent::{Agent, Outcome, Prompt, StopReason, Terms};
+use crate::agent::{Agent, Outcome, Prompt, Terms};
 use crate::approval::{ApproveTool, AskUser};
 use crate::budget::Spent;
-use crate::entry::{Entry, ToolCall, ToolDone};
-use crate::model::Usage;
-
-/// The model is to be called.
-#[derive(Debug, Clone, Serialize, Deserialize, Event)]
-#[event(name = "agent.think")]
-pub(crate) struct Think {}
-
-/// The calls of a reply are to be run.
-#[derive(Debug, Clone, Serialize, Deserialize, Event)]
-#[event(name = "agent.call_tools")]
-pub(crate) struct CallTools {
-    /// The entries of the run that the model saw. The first reply behind them is the one with the calls: messages may have
-    /// arrived before it.
-    pub(crate) seen: usize,
-}
-
-/// A reply that may be the answer.
-#[derive(Debug, Clone, Serialize, Deserialize, Event)]
-#[event(name = "agent.candidate")]
-pub(crate) struct CandidateAnswer {
-    /// The entries of the run that the model saw: see [`CallTools::seen`].
-    pub(crate) seen: usize,
-}
-
-/// The conversation is to be summarised.
-#[derive(Debug, Clone, Serialize, Deserialize, Event)]
-#[event(name = "agent.shorten")]
-pub(crate) struct Shorten {
-    /// The rounds that stay.
-    pub(crate) rounds: usize,
-    /// Whether an error of the provider led to it.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) overflow: bool,
-}
-
-/// The answer counts.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
-#[event(name = "agent.accepted")]
-pub(crate) struct Accepted {
-    /// Its data, if there is a schema.
-    #[serde(default, deserialize_with = "crate::entry::some", skip_serializing_if = "Option::is_none")]
-    pub(crate) data: Option<Value>,
-    /// The tokens of the judge, and their cost.
-    pub(crate) usage: Usage,
-    #[serde(default)]
-    pub(crate) cost: f64,
-}
-
-/// The run is to stop.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
-#[event(name = "agent.stopping")]
-pub(crate) struct Stopping {
-    pub(crate) reason: StopReason,
-    /// The tokens of a judge that led to it, and their cost.
-    #[serde(default)]
-    pub(crate) usage: Usage,
-    #[serde(default)]
-    pub(crate) cost: f64,
-}
-
-impl From<StopReason> for Stopping {
-    fn from(reason: StopReason) -> Self {
-        Self { reason, usage: Usage::default(), cost: 0.0 }
-    }
-}
-
-/// A call of a read-only tool may run.
-#[derive(Debug, Clone, Serialize, Deserialize, Event)]
-#[event(name = "agent.read_call")]
-pub(crate) struct ReadCall {
-    /// Arguments that an approval edited.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) edited: Option<Value>,
-}
-
-/// A call of a tool that acts may run.
-#[derive(Debug, Clone, Serialize, Deserialize, Event)]
-#[event(name = "agent.act_call")]
-pub(crate) struct ActCall {
-    /// Arguments that an approval edited.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) edited: Option<Value>,
-}
-
-/// Sub-agents may run.
-#[derive(Debug, Clone, Serialize, Deserialize, Event)]
-#[event(name = "agent.spawn_call")]
-pub(crate) struct SpawnCall {}
-
-/// A message for a run that works: the next model call sees it, marked as data.
-///
-/// [`AgentRun::steer`](crate::AgentRun::steer) sends one.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Event)]
-#[event(external, name = "agent.steer")]
-#[non_exhaustive]
-pub struct Steer {
-    /// The text, at most 1 MiB; the rest is left out.
-    pub text: Arc<str>,
-}
-
-impl Steer {
-    /// A message.
-    pub fn new(text: impl Into<Arc<str>>) -> Self {
-        Self { text: text.into() }
-    }
-}
-
-/// The event that follows a turn.
-#[derive(Debug, EventSet)]
-pub(crate) enum Next {
-    Think(Think),
-    CallTools(CallTools),
-    Candidate(CandidateAnswer),
-    Shorten(Shorten),
-    Stopping(Stopping),
-}
-
-/// The event that follows a judgement.
-#[derive(Debug, EventSet)]
-pub(crate) enum Judged {
-    Accepted(Accepted),
-    Think(Think),
-    Stopping(Stopping),
-}
-
-/// The event that follows results, or a summary.
-#[derive(Debug, EventSet)]
-pub(crate) enum Continued {
-    Think(Think),
-    Stopping(Stopping),
-}
-
-/// The event that follows the check of a call.
-#[derive(Debug, EventSet)]
-pub(crate) enum Admitted {
-    Read(ReadCall),
-    Act(ActCall),
-    Spawn(SpawnCall),
-    Done(ToolDone),
-}
-
-/// The end of the work.
-#[derive(Debug, EventSet)]
-pub(crate) enum Ending {
-    Accepted(Accepted),
-    Stopping(Stopping),
-}
+use crate::entry::{Entry, Summarised, ToolCall, ToolDone};
 
 #[workflow(output = Outcome)]
 impl Agent {
@@ -184,8 +45,9 @@ impl Agent {
         prompt: &Prompt,
         thread: &ThreadContext,
         info: &RunInfo,
-    ) -> Result<(Vec<Entry>, Think), StepError> {
-        Ok((open::entries(self, prompt, thread, info).await?, Think {}))
+    ) -> Result<(Vec<Entry>, Option<InSession>, Think), StepError> {
+        let entries = open::entries(self, prompt, thread, info).await?;
+        Ok((entries, prompt.session.is_some().then_some(InSession {}), Think {}))
     }
 
     /// Begins a run for a turn of a chat, whose client keeps the conversation.
@@ -215,30 +77,22 @@ impl Agent {
         think::turn(&terms, &own, *chat, Sources { thread, engine }, display).await
     }
 
-    /// Opens a branch for each call of a reply.
+    /// Checks the calls of a reply: unknown tools and unfit arguments end here, a person is asked where a tool wants it, and
+    /// the first calls begin.
     #[step]
-    async fn dispatch(&self, calls: &CallTools, entries: Passive<List<Entry>>) -> FanOut<ToolCall> {
-        let behind = (calls.seen..entries.len()).filter_map(|index| entries.get(index));
-        admit::branches(state::reply_behind(behind, 0))
-    }
-
-    /// Checks a call: unknown tools and unfit arguments end here, and a person is asked where the tool wants it.
-    #[step]
-    async fn admit(
+    async fn dispatch(
         &self,
-        call: &ToolCall,
-        prompt: Passive<&Prompt>,
+        calls: &CallTools,
         entries: Passive<List<Entry>>,
+        prompt: Passive<&Prompt>,
         context: &RunContext,
-    ) -> Result<(Option<Admitted>, Option<Expiring<ApproveTool>>, Option<Expiring<AskUser>>), StepError> {
+    ) -> Result<Dispatched, StepError> {
+        let behind = (calls.seen..entries.len()).filter_map(|index| entries.get(index));
+        let Some(reply) = state::reply_behind(behind, 0) else {
+            return Err(StepError::permanent("the log has no reply with calls"));
+        };
         let terms = Terms { prompt: *prompt, agent: self };
-        let admitted = admit::call(&terms, call, entries.iter(), context).await?;
-        let expires = self.inner.rules.approval_expires;
-        Ok(match admitted {
-            admit::Admission::Go(admitted) => (Some(admitted), None, None),
-            admit::Admission::Approve(ask) => (None, Some(ask.expires_in(expires)), None),
-            admit::Admission::Ask(ask) => (None, None, Some(ask.expires_in(expires))),
-        })
+        admit::dispatch(&terms, reply, &entries, context).await
     }
 
     /// Takes a person's decision.
@@ -246,111 +100,130 @@ impl Agent {
     async fn approved(
         &self,
         decision: &Reply<ApproveTool>,
-        call: Passive<&ToolCall>,
+        calls: Passive<List<ToolCall>>,
         context: &RunContext,
-    ) -> Result<Admitted, StepError> {
-        let Some(call) = *call else { return Err(StepError::permanent("the branch has no call")) };
+    ) -> Result<(Option<Approved>, Option<ToolDone>), StepError> {
+        let call = admit::call_of(&calls, &decision.request().call)?;
         admit::decided(self, call, decision, context).await
     }
 
     /// Handles an approval that nobody gave in time.
     #[step]
-    async fn unanswered(&self, asked: &Expired<ApproveTool>, call: Passive<&ToolCall>) -> Option<ToolDone> {
-        let _ = asked;
-        call.map(|call| admit::unanswered(self, call))
+    async fn unanswered(
+        &self,
+        asked: &Expired<ApproveTool>,
+        calls: Passive<List<ToolCall>>,
+    ) -> Result<ToolDone, StepError> {
+        Ok(admit::unanswered(self, admit::call_of(&calls, &asked.request().call)?))
     }
 
     /// Takes the answer to a question of the model.
     #[step]
-    async fn told(&self, answer: &Reply<AskUser>, call: Passive<&ToolCall>) -> Option<ToolDone> {
-        call.map(|call| call::output(self, call, answer.value(), false))
+    async fn told(
+        &self,
+        answer: &Reply<AskUser>,
+        calls: Passive<List<ToolCall>>,
+    ) -> Result<ToolDone, StepError> {
+        let call = admit::call_of(&calls, &answer.request().call)?;
+        Ok(call::output(self, call, answer.value(), false))
     }
 
     /// Handles a question that nobody answered in time.
     #[step]
-    async fn untold(&self, asked: &Expired<AskUser>, call: Passive<&ToolCall>) -> Option<ToolDone> {
-        let _ = asked;
-        call.map(|call| ToolDone::error(call, "nobody answered in time, and the question expired"))
+    async fn untold(
+        &self,
+        asked: &Expired<AskUser>,
+        calls: Passive<List<ToolCall>>,
+    ) -> Result<ToolDone, StepError> {
+        let call = admit::call_of(&calls, &asked.request().call)?;
+        Ok(ToolDone::error(call, "nobody answered in time, and the question expired"))
     }
 
     /// Runs a call of a read-only tool, beside others.
     #[step(concurrency = 16)]
     async fn read(
         &self,
-        admitted: &ReadCall,
-        call: Passive<&ToolCall>,
+        begun: &ReadCall,
+        calls: Passive<List<ToolCall>>,
         display: &Display,
         cancellation: &Cancellation,
         info: &RunInfo,
-    ) -> Result<Option<ToolDone>, StepError> {
-        let Some(call) = *call else { return Ok(None) };
-        call::run(self, call, admitted.edited.as_ref(), display, cancellation, info).await.map(Some)
+    ) -> Result<ToolDone, StepError> {
+        let call = admit::call_of(&calls, &begun.call)?;
+        call::run(self, call, begun.edited.as_ref(), display, cancellation, info).await
     }
 
-    /// Runs a call of a tool that acts, one at a time.
-    #[step(concurrency = 1)]
+    /// Runs a call of a tool that acts. Those of independent tools run beside others; any other begins once all before it in
+    /// the reply have results.
+    #[step(concurrency = 16)]
     async fn act(
         &self,
-        admitted: &ActCall,
-        call: Passive<&ToolCall>,
+        begun: &ActCall,
+        calls: Passive<List<ToolCall>>,
         display: &Display,
         cancellation: &Cancellation,
         info: &RunInfo,
-    ) -> Result<Option<ToolDone>, StepError> {
-        let Some(call) = *call else { return Ok(None) };
-        call::run(self, call, admitted.edited.as_ref(), display, cancellation, info).await.map(Some)
+    ) -> Result<ToolDone, StepError> {
+        let call = admit::call_of(&calls, &begun.call)?;
+        call::run(self, call, begun.edited.as_ref(), display, cancellation, info).await
     }
 
     /// Runs sub-agents as child runs.
     #[step]
     async fn spawn(
         &self,
-        _: &SpawnCall,
-        call: Passive<&ToolCall>,
+        begun: &SpawnCall,
+        calls: Passive<List<ToolCall>>,
         entries: Passive<List<Entry>>,
         prompt: Passive<&Prompt>,
         children: &Children,
         info: &RunInfo,
         engine: &Engine,
-    ) -> Result<Option<ToolDone>, StepError> {
-        let Some(call) = *call else { return Ok(None) };
+    ) -> Result<ToolDone, StepError> {
+        let call = admit::call_of(&calls, &begun.call)?;
         let terms = Terms { prompt: *prompt, agent: self };
         let own: Vec<&Entry> = entries.iter().collect();
         let place = crate::sub_agent::Place { children, info, engine };
-        crate::sub_agent::spawn(&terms, call, &State::of(&own, self), &place).await.map(Some)
+        crate::sub_agent::spawn(&terms, call, &State::of(&own, self), &place).await
     }
 
     /// Gives a call whose step failed for good its result.
-    #[step(catches = [admit, approved, unanswered, told, untold, read, act, spawn])]
+    #[step(catches = [read, act, spawn])]
     async fn failed(
         &self,
         failed: &StepFailed,
-        call: Passive<&ToolCall>,
+        calls: Passive<List<ToolCall>>,
         info: &RunInfo,
         engine: &Engine,
-    ) -> Option<ToolDone> {
-        let done = call::failed(self, (*call)?, failed);
+    ) -> Result<ToolDone, StepError> {
+        let id = call::begun_by(failed.execution, info, engine).await?;
+        let done = call::failed(self, admit::call_of(&calls, &id)?, failed);
         if &*failed.step != "spawn" {
-            return Some(done);
+            return Ok(done);
         }
         // Sub-agents may have worked before.
         let tasks = crate::sub_agent::Unfinished::new(self, info, engine, failed.execution);
         let Spent { usage, cost, tool_calls } = tasks.spent_so_far().await;
-        Some(ToolDone { usage: Some(usage), cost, tool_calls, ..done })
+        Ok(ToolDone { usage: Some(usage), cost, tool_calls, ..done })
     }
 
-    /// Collects the results of all calls.
-    #[step]
+    /// Lets the next calls of a reply begin, and collects the results of all.
+    #[step(reruns, loops)]
     async fn collect(
         &self,
-        results: &Gather<ToolDone>,
+        moves: List<Move>,
+        planned: Passive<&Planned>,
+        calls: Passive<List<ToolCall>>,
         entries: Passive<List<Entry>>,
-    ) -> (Vec<Entry>, Continued) {
-        collect::results(self, results, &entries)
+    ) -> Result<Collected, StepError> {
+        let Some(planned) = *planned else {
+            return Err(StepError::permanent("the log has no plan of calls"));
+        };
+        collect::next(self, planned, &moves, &calls, &entries)
     }
 
-    /// Summarises the older part of the conversation.
-    #[step]
+    /// Summarises the older part of the conversation, half a window at a time.
+    #[step(loops)]
     async fn shorten(
         &self,
         shorten: &Shorten,
@@ -359,7 +232,7 @@ impl Agent {
         chat: Passive<&ChatTurn>,
         thread: &ThreadContext,
         engine: &Engine,
-    ) -> Result<(Option<Entry>, Continued), StepError> {
+    ) -> Result<(Option<Entry>, Option<Summarised>, Shortened), StepError> {
         let own: Vec<&Entry> = entries.iter().collect();
         let terms = Terms { prompt: *prompt, agent: self };
         shorten::summary(&terms, shorten, &own, *chat, Sources { thread, engine }).await
@@ -393,6 +266,10 @@ impl Agent {
         entries: Passive<List<Entry>>,
         prompt: Passive<&Prompt>,
         chat: Passive<&ChatTurn>,
+        planned: Passive<&Planned>,
+        moves: Passive<List<Move>>,
+        begun: Passive<List<Start>>,
+        calls: Passive<List<ToolCall>>,
         thread: &ThreadContext,
         info: &RunInfo,
         children: &Children,
@@ -401,11 +278,12 @@ impl Agent {
         let own: Vec<&Entry> = entries.iter().collect();
         let terms = Terms { prompt: *prompt, agent: self };
         let place = finish::Place { thread, info, children, engine };
-        finish::run(&terms, ending, &own, *chat, &place).await
+        let calls = left::Calls { planned: *planned, moves: &moves, begun: &begun, all: &calls };
+        finish::run(&terms, ending, &own, &calls, *chat, &place).await
     }
 
     /// Ends a run in which a step failed for good.
-    #[step(catches = [open, open_chat, think, dispatch, collect, shorten, judge, hear, finish])]
+    #[step(catches = [open, open_chat, think, dispatch, approved, unanswered, told, untold, failed, collect, shorten, judge, hear, finish])]
     async fn give_up(
         &self,
         failed: &StepFailed,
@@ -413,14 +291,43 @@ impl Agent {
         prompt: Passive<&Prompt>,
         accepted: Passive<&Accepted>,
         stopping: Passive<&Stopping>,
+        planned: Passive<&Planned>,
+        moves: Passive<List<Move>>,
+        begun: Passive<List<Start>>,
+        calls: Passive<List<ToolCall>>,
         thread: &ThreadContext,
+        info: &RunInfo,
     ) -> Result<crate::agent::Stopped, StepError> {
         let own: Vec<&Entry> = entries.iter().collect();
         let terms = Terms { prompt: *prompt, agent: self };
         // The last verdict of a judge is in no entry.
         let accepted = accepted.map(|accepted| (accepted.usage, accepted.cost));
         let judged = accepted.or_else(|| stopping.map(|stopping| (stopping.usage, stopping.cost)));
-        finish::gave_up(&terms, failed, &own, judged.unwrap_or_default(), thread).await
+        let calls = left::Calls { planned: *planned, moves: &moves, begun: &begun, all: &calls };
+        let own = finish::Own { entries: &own, calls: &calls };
+        finish::gave_up(&terms, failed, own, judged.unwrap_or_default(), (thread, info)).await
+    }
+
+    /// Leaves in its session what a run did that ends without an outcome, once something that acts began.
+    #[step(on_end)]
+    async fn leave(
+        &self,
+        _: &InSession,
+        _: Acting,
+        prompt: &Prompt,
+        entries: Passive<List<Entry>>,
+        planned: Passive<&Planned>,
+        moves: Passive<List<Move>>,
+        begun: Passive<List<Start>>,
+        calls: Passive<List<ToolCall>>,
+        thread: &ThreadContext,
+        info: &RunInfo,
+    ) -> Result<(), StepError> {
+        let Some(session) = &prompt.session else { return Ok(()) };
+        let own: Vec<&Entry> = entries.iter().collect();
+        let calls = left::Calls { planned: *planned, moves: &moves, begun: &begun, all: &calls };
+        let left = left::entries(self, &own, &calls, &left::of_ending(info.ending()));
+        crate::session::leave(thread, session, info, &left).await
     }
 }
 

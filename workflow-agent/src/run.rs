@@ -27,7 +27,7 @@ pub use piece::Piece;
 
 use crate::agent::{Agent, Outcome};
 use crate::approval::{ApproveTool, AskUser};
-use crate::entry::{ToolCall, ToolDone};
+use crate::entry::{Summarised, ToolCall, ToolDone};
 use crate::flow::Steer;
 
 /// A run of an agent: a stream of [`Shown`] items, and the handle of the run.
@@ -54,6 +54,9 @@ pub enum Shown {
     ToolUse(ToolCall),
     /// The result of a tool call.
     ToolResult(ToolDone),
+    /// The older part of the conversation was replaced by a summary, since it would soon exceed the context window. The
+    /// model reads the summary in its place.
+    Summarised(Summarised),
     /// A tool call waits for a person: a call of this run, or of a sub-agent at any depth.
     ///
     /// Those of sub-agents come as they are too, and not inside of [`SubAgent`](Self::SubAgent). Their
@@ -297,6 +300,9 @@ fn shown_event(item: &DisplayItem) -> Option<Shown> {
     }
     if let Some(done) = item.event::<ToolDone>() {
         return Some(Shown::ToolResult(done.clone()));
+    }
+    if let Some(summarised) = item.event::<Summarised>() {
+        return Some(Shown::Summarised(summarised.clone()));
     }
     if let Some(answer) = item.event::<crate::agent::Answer>() {
         return Some(Shown::Done(Outcome::Answered(answer.clone())));

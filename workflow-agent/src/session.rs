@@ -15,7 +15,7 @@ mod turns;
 
 pub use error::SessionError;
 pub use exchanges::SessionExchange;
-pub(crate) use exchanges::{add, begins_anew, stored};
+pub(crate) use exchanges::{add, begins_anew, leave, stored};
 pub(crate) use head::{accepts, take_back};
 pub(crate) use history::{exchanges, history};
 
@@ -29,7 +29,9 @@ use crate::run::AgentRun;
 ///
 /// A session lives in the context of its thread, so it is as durable as the engine's contexts, and any process of the
 /// engine's store can continue it. One run of a session works at a time. The exchange of a run enters the session when the
-/// run ends with an answer, or stops at a limit of turns, output or budget; cancelled and failed runs leave nothing.
+/// run ends with an answer, or stops at a limit of turns, output or budget. Of a run that ends otherwise, such as a failed or
+/// cancelled one, it enters too if a call of a tool began that is not read-only: with its calls, their results, and a note how
+/// the run ended. Other such runs leave nothing.
 ///
 /// Engines that share a store must have [leases](workflow_core::EngineBuilder::lease). Without one, an engine takes an open
 /// run of the session for one that an ended process left, and resumes it.

@@ -93,6 +93,7 @@ pub struct ToolSpec {
     schema_size: usize,
     read_only: bool,
     idempotent: bool,
+    independent: bool,
     approval: Approval,
     timeout: Duration,
 }
@@ -112,6 +113,7 @@ impl ToolSpec {
             schema: Arc::new(schema),
             read_only: false,
             idempotent: false,
+            independent: false,
             approval: Approval::Never,
             timeout: TIMEOUT,
         }
@@ -128,6 +130,15 @@ impl ToolSpec {
     #[must_use]
     pub fn idempotent(self) -> Self {
         Self { idempotent: true, ..self }
+    }
+
+    /// Declares that the order of a call among others makes no difference: it runs as soon as it may, beside the other calls
+    /// of its reply, and none of them waits for it.
+    ///
+    /// Without it, a call that acts waits for all calls before it in the reply, also for those that wait for a person.
+    #[must_use]
+    pub fn independent(self) -> Self {
+        Self { independent: true, ..self }
     }
 
     /// Sets which calls a person must approve. Default: none.
@@ -175,6 +186,11 @@ impl ToolSpec {
         self.read_only
     }
 
+    /// Whether a call runs beside the others of its reply, in any order.
+    pub fn is_independent(&self) -> bool {
+        self.independent
+    }
+
     /// Whether a call may be repeated after a crash.
     pub fn is_repeatable(&self) -> bool {
         self.read_only || self.idempotent
@@ -206,6 +222,7 @@ impl fmt::Debug for ToolSpec {
             .field("name", &self.name)
             .field("read_only", &self.read_only)
             .field("idempotent", &self.idempotent)
+            .field("independent", &self.independent)
             .finish_non_exhaustive()
     }
 }

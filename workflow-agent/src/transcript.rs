@@ -14,6 +14,10 @@ pub(crate) const FINAL_ANSWER: &str = "final_answer";
 /// The message before a reply with which a conversation would begin.
 const BEFORE: &str = "[The begin of the conversation is left out here]";
 
+/// The message to the model behind results that were cut.
+const CUT: &str = "[The results so far were too long for the context window, and are shortened. The whole results are in the \
+log of the run. To read more of one, make its call again for less at a time, if repeating it does no harm.]";
+
 /// The characters of a result that was shortened.
 pub(crate) const SHORT_RESULT: usize = 200;
 
@@ -118,8 +122,10 @@ pub(crate) fn unheard(own: &[&Entry]) -> impl Iterator<Item = usize> {
 /// The messages of a line. Results among its first `short_before` items are shortened unless they are errors.
 pub(crate) fn messages(line: &[Item<'_>], short_before: usize) -> Vec<Message> {
     let mut open = Messages { done: Vec::with_capacity(line.len()), pending: None, late: Vec::new() };
+    let last_cut = line.iter().rposition(|item| matches!(item.entry, Entry::Cut { .. })).unwrap_or(0);
     for (place, item) in line.iter().enumerate() {
-        open.take(item.entry, place < short_before);
+        let most = if place < last_cut { most_of_results(&line[place..]) } else { usize::MAX };
+        open.take(item.entry, Longest { short: place < short_before, most });
     }
     open.settle();
     // Clients drop the oldest messages of a chat, and providers refuse a conversation that begins with a reply.
@@ -127,6 +133,24 @@ pub(crate) fn messages(line: &[Item<'_>], short_before: usize) -> Vec<Message> {
         open.done.insert(0, Message::user(BEFORE));
     }
     open.done
+}
+
+/// The most characters of a result, by the cuts behind it.
+fn most_of_results(behind: &[Item<'_>]) -> usize {
+    let cuts = behind.iter().filter_map(|item| match item.entry {
+        Entry::Cut { most } => Some(*most),
+        _ => None,
+    });
+    cuts.min().unwrap_or(usize::MAX)
+}
+
+/// The longest text of a result.
+#[derive(Debug, Clone, Copy)]
+struct Longest {
+    /// Whether it is shortened unless it is an error.
+    short: bool,
+    /// The most characters, of errors too.
+    most: usize,
 }
 
 /// The line with each reply before the messages that it did not see.
@@ -160,13 +184,13 @@ struct Messages<'a> {
 }
 
 impl<'a> Messages<'a> {
-    fn take(&mut self, entry: &'a Entry, short: bool) {
+    fn take(&mut self, entry: &'a Entry, longest: Longest) {
         match entry {
             Entry::Assistant(Reply { parts, .. }) | Entry::Said { parts } => {
                 self.settle();
                 self.reply(parts);
             }
-            Entry::Results { results } => self.results(results, short),
+            Entry::Results { results } => self.results(results, longest),
             _ if self.pending.is_some() => self.late.push(entry),
             _ => self.done.extend(other(entry)),
         }
@@ -180,14 +204,14 @@ impl<'a> Messages<'a> {
         self.pending = entry::calls(parts).next().is_some().then_some(parts);
     }
 
-    fn results(&mut self, results: &[ToolDone], short: bool) {
+    fn results(&mut self, results: &[ToolDone], longest: Longest) {
         let Some(parts) = self.pending.take() else { return };
         let mut all = Vec::with_capacity(results.len());
         for call in entry::calls(parts) {
             // Results are in the order of their calls, and have the same ids, unless they were stored meanwhile.
             let same = results.get(all.len()).filter(|result| Arc::ptr_eq(&result.call, &call.id));
             let found = same.or_else(|| results.iter().find(|result| result.call == call.id));
-            all.push(found.map_or_else(|| missing(call), |found| result_of(call, found, short)));
+            all.push(found.map_or_else(|| missing(call), |found| result_of(call, found, longest)));
         }
         self.done.push(Message::Results(all));
         self.late();
@@ -219,9 +243,10 @@ fn missing(call: &crate::model::ToolUse) -> ToolResult {
     ToolResult::new(Arc::clone(&call.id), Arc::clone(&call.name), text, &*call.name != FINAL_ANSWER)
 }
 
-fn result_of(call: &crate::model::ToolUse, done: &ToolDone, short: bool) -> ToolResult {
+fn result_of(call: &crate::model::ToolUse, done: &ToolDone, Longest { short, most }: Longest) -> ToolResult {
     let marked = |text: &str| Arc::from(mark::data(&format!("tool {}", call.name), text));
-    let short = if short && !done.is_error { done.text.char_indices().nth(SHORT_RESULT) } else { None };
+    let most = if short && !done.is_error { SHORT_RESULT.min(most) } else { most };
+    let short = if most == usize::MAX { None } else { done.text.char_indices().nth(most) };
     let text = match short {
         Some((end, _)) => {
             let left_out = done.text.len() - end;
@@ -246,6 +271,7 @@ fn other(entry: &Entry) -> Option<Message> {
         Entry::Steer { text } => mark::data("message of the user", text).into(),
         Entry::Marker(marker) => marker_text(marker).into(),
         Entry::Summary(summary) => summary_text(summary).into(),
+        Entry::Cut { .. } => CUT.into(),
         _ => return None,
     };
     Some(Message::user(text))

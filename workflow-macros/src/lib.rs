@@ -134,6 +134,7 @@ pub fn precondition(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// |---|---|
 /// | `read_only` | a call changes nothing: such calls run side by side, and again after a crash |
 /// | `idempotent` | a second call with the same idempotency key has no further effect |
+/// | `independent` | the order among other calls makes no difference: it runs beside them, and none waits for it |
 /// | `approval` | a person approves each call; also `"always"`, `"acts"` (unless the tool is read-only), `"never"` (the default), or the path of a function `fn(&Value) -> bool` of the arguments |
 /// | `timeout = "30s"` | the longest duration of a call; default: 120 s; units: `ms`, `s`, `m`, `h`, `d` |
 /// | `name = "…"` | the name for the model, one to 64 letters, digits, `_` or `-`; default: the name of the function |

@@ -7,7 +7,8 @@ use crate::agent::{Agent, Handler, Offered, Terms};
 use crate::approval::{ApproveTool, AskUser, Decision, OnRejection};
 use crate::entry::{Entry, FailureClass, Reply, ToolCall, ToolDone};
 use crate::failures;
-use crate::flow::{ActCall, Admitted, ReadCall, SpawnCall};
+use crate::flow::order::{Approved, Order, Place, Planned, PlannedCall};
+use crate::flow::{ActCall, Dispatched, ReadCall, SpawnCall, Start};
 
 /// The most calls of a reply that run.
 pub(crate) const MOST_CALLS: usize = 64;
@@ -16,26 +17,67 @@ const LISTED: usize = 20;
 /// The bytes of unreadable arguments that an error result quotes.
 const FOUND: usize = 200;
 
-/// The event, or the request, that follows the check of a call.
-pub(super) enum Admission {
-    Go(Admitted),
+/// What follows the check of a call.
+enum Admission {
+    /// It may run.
+    Go,
+    /// It has its result at once.
+    Done(ToolDone),
     Approve(ApproveTool),
     Ask(AskUser),
 }
 
-/// A branch for each call of a reply.
-pub(super) fn branches(reply: Option<&Reply>) -> FanOut<ToolCall> {
-    let Some(reply) = reply else { return FanOut::new(Vec::new()) };
-    let calls = reply.calls().take(MOST_CALLS).map(|call| ToolCall {
-        call: std::sync::Arc::clone(&call.id),
-        tool: std::sync::Arc::clone(&call.name),
-        arguments: call.arguments.clone(),
-    });
-    FanOut::new(calls.collect())
+/// Checks the calls of a reply, plans their order, asks people, and begins the first calls. A person sees all approvals of a
+/// reply at once, also of calls that wait for others.
+pub(super) async fn dispatch(
+    terms: &Terms<'_>,
+    reply: &Reply,
+    entries: &List<Entry>,
+    context: &RunContext,
+) -> Result<Dispatched, StepError> {
+    let calls: Vec<ToolCall> = reply.calls().take(MOST_CALLS).map(ToolCall::from).collect();
+    let expires = terms.agent.inner.rules.approval_expires;
+    let mut planned = Planned { calls: Vec::with_capacity(calls.len()) };
+    let (mut approvals, mut questions, mut done) = (Vec::new(), Vec::new(), Vec::new());
+    for call in &calls {
+        let mut place = place(terms.agent, call);
+        let admitted = admitted(terms, call, entries.iter(), context).await?;
+        let ready = matches!(admitted, Admission::Go);
+        match admitted {
+            Admission::Go => {}
+            Admission::Done(result) => {
+                place = Place::Beside;
+                done.push(result);
+            }
+            Admission::Approve(ask) => approvals.push(ask.expires_in(expires)),
+            Admission::Ask(ask) => questions.push(ask.expires_in(expires)),
+        }
+        planned.calls.push(PlannedCall { call: std::sync::Arc::clone(&call.call), place, ready });
+    }
+    let (_, first) = Order::begin(&planned);
+    let start = first.iter().filter_map(|first| calls.iter().find(|call| call.call == first.call));
+    let start = start.map(|call| start_of(terms.agent, call, None)).collect();
+    Ok((calls, planned, approvals, questions, start, done))
+}
+
+/// The place of a call: sub-agents, questions and independent tools are beside the others.
+fn place(agent: &Agent, call: &ToolCall) -> Place {
+    match agent.inner.tools.0.get(&*call.tool) {
+        Some(Offered { handler: Handler::Spawn | Handler::AskUser, .. }) | None => Place::Beside,
+        Some(offered) if offered.spec.is_independent() => Place::Beside,
+        Some(offered) if offered.spec.is_read_only() => Place::Reads,
+        Some(_) => Place::Acts,
+    }
+}
+
+/// The call with this id.
+pub(super) fn call_of<'a>(calls: &'a List<ToolCall>, id: &str) -> Result<&'a ToolCall, StepError> {
+    let found = (0..calls.len()).rev().filter_map(|index| calls.get(index)).find(|call| *call.call == *id);
+    found.ok_or_else(|| StepError::permanent(format!("the log has no call `{id}`")))
 }
 
 /// Checks a call.
-pub(super) async fn call(
+async fn admitted(
     terms: &Terms<'_>,
     call: &ToolCall,
     entries: impl Iterator<Item = &Entry>,
@@ -43,10 +85,10 @@ pub(super) async fn call(
 ) -> Result<Admission, StepError> {
     let offered = match offered(terms, call, entries) {
         Ok(offered) => offered,
-        Err(text) => return Ok(Admission::Go(Admitted::Done(ToolDone::error(call, text)))),
+        Err(text) => return Ok(Admission::Done(ToolDone::error(call, text))),
     };
     if let Err(text) = fit(offered, &call.arguments) {
-        return Ok(Admission::Go(Admitted::Done(ToolDone::error(call, text))));
+        return Ok(Admission::Done(ToolDone::error(call, text)));
     }
     if let Handler::AskUser = offered.handler {
         let question = call.arguments.get("question").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -57,7 +99,7 @@ pub(super) async fn call(
         Err(panic) => {
             let text = format!("the call was not run: its approval could not be decided: {panic}");
             let text = terms.agent.inner.caller.redactor.text(&text).into_owned();
-            return Ok(Admission::Go(Admitted::Done(ToolDone::error(call, text))));
+            return Ok(Admission::Done(ToolDone::error(call, text)));
         }
     };
     if needed && !is_granted(context, &call.tool).await? {
@@ -67,7 +109,7 @@ pub(super) async fn call(
             arguments: call.arguments.clone(),
         }));
     }
-    Ok(Admission::Go(go(offered, None)))
+    Ok(Admission::Go)
 }
 
 fn needs_approval(offered: &Offered, arguments: &Value) -> Result<bool, String> {
@@ -117,12 +159,14 @@ fn fit(offered: &Offered, arguments: &Value) -> Result<(), String> {
     }
 }
 
-/// The event that lets a call run.
-fn go(offered: &Offered, edited: Option<Value>) -> Admitted {
-    match offered.handler {
-        Handler::Spawn => Admitted::Spawn(SpawnCall {}),
-        _ if offered.spec.is_read_only() => Admitted::Read(ReadCall { edited }),
-        _ => Admitted::Act(ActCall { edited }),
+/// The event that begins a call.
+pub(super) fn start_of(agent: &Agent, call: &ToolCall, edited: Option<Value>) -> Start {
+    let id = std::sync::Arc::clone(&call.call);
+    match agent.inner.tools.0.get(&*call.tool) {
+        Some(Offered { handler: Handler::Spawn, .. }) => Start::Spawn(SpawnCall { call: id }),
+        Some(Offered { spec, .. }) if spec.is_read_only() => Start::Read(ReadCall { call: id, edited }),
+        // Of a tool that is no longer there, the call says so.
+        _ => Start::Act(ActCall { call: id, edited }),
     }
 }
 
@@ -135,21 +179,22 @@ async fn is_granted(context: &RunContext, tool: &str) -> Result<bool, StepError>
     Ok(granted.unwrap_or(false))
 }
 
-/// The event that follows a person's decision.
+/// The approval, or the result, that follows a person's decision.
 pub(super) async fn decided(
     agent: &Agent,
     call: &ToolCall,
     decision: &Decision,
     context: &RunContext,
-) -> Result<Admitted, StepError> {
+) -> Result<(Option<Approved>, Option<ToolDone>), StepError> {
+    let approved = |edited| (Some(Approved { call: std::sync::Arc::clone(&call.call), edited }), None);
     let Some(offered) = agent.inner.tools.0.get(&*call.tool) else {
-        return Ok(Admitted::Done(ToolDone::error(call, "the tool is no longer there")));
+        return Ok((None, Some(ToolDone::error(call, "the tool is no longer there"))));
     };
     Ok(match decision {
-        Decision::Approve => go(offered, None),
+        Decision::Approve => approved(None),
         Decision::ApproveAll => {
             context.set(&grant(&call.tool), true).await.map_err(failures::of_context)?;
-            go(offered, None)
+            approved(None)
         }
         Decision::Reject { reason } => {
             let reason = reason.as_deref().filter(|reason| !reason.trim().is_empty());
@@ -157,14 +202,14 @@ pub(super) async fn decided(
                 || "action rejected by user".to_owned(),
                 |reason| format!("action rejected by user: {reason}"),
             );
-            Admitted::Done(rejected(agent, call, &text))
+            (None, Some(rejected(agent, call, &text)))
         }
         Decision::Edit { arguments } => {
             let mut arguments = arguments.clone();
             agent.inner.caller.redactor.value(&mut arguments);
             match checked(offered, &arguments) {
-                Ok(()) => go(offered, Some(arguments)),
-                Err(text) => Admitted::Done(ToolDone::error(call, text)),
+                Ok(()) => approved(Some(arguments)),
+                Err(text) => (None, Some(ToolDone::error(call, text))),
             }
         }
     })

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use serde_json::Value;
 use tracing::Instrument as _;
 use workflow_core::prelude::*;
-use workflow_core::{Cancellation, ErrorClass, StepFailed};
+use workflow_core::{Cancellation, ErrorClass, ExecutionId, StepFailed};
 
 use crate::agent::{Agent, Handler};
 use crate::entry::{FailureClass, ToolCall, ToolDone};
 use crate::failures;
+use crate::flow::{ActCall, ReadCall, SpawnCall};
 use crate::tool::{self, ToolContext, ToolError, ToolFailure, ToolOutput};
 
 /// Runs a tool.
@@ -53,7 +54,7 @@ pub(super) async fn run(
     settled(agent, call, spec.is_repeatable(), result, &span)
 }
 
-fn interrupted(call: &ToolCall) -> ToolDone {
+pub(super) fn interrupted(call: &ToolCall) -> ToolDone {
     let text = "the call was interrupted, and may have happened: find out before you repeat it";
     ToolDone { ran: true, ..ToolDone::error(call, text) }
 }
@@ -112,9 +113,26 @@ pub(super) fn output(agent: &Agent, call: &ToolCall, text: &str, is_error: bool)
     ToolDone::new(call, &*tool::cut(&text, tool::OUTPUT), is_error)
 }
 
+/// The call that an execution began with.
+pub(super) async fn begun_by(
+    execution: ExecutionId,
+    info: &RunInfo,
+    engine: &Engine,
+) -> Result<Arc<str>, StepError> {
+    let lost = || StepError::transient(format!("the call of {execution} cannot be found"));
+    let run = engine.find(info.run()).ok_or_else(lost)?;
+    let report = run.report_so_far().await.map_err(StepError::transient)?;
+    let trigger =
+        report.trace.iter().find(|traced| traced.execution == execution).map(|traced| traced.trigger);
+    let logged = report.log.iter().find(|logged| Some(logged.seq) == trigger).ok_or_else(lost)?;
+    let begun = logged.value.downcast::<ReadCall>().map(|begun| Arc::clone(&begun.call));
+    let begun = begun.or_else(|| logged.value.downcast::<ActCall>().map(|begun| Arc::clone(&begun.call)));
+    let begun = begun.or_else(|| logged.value.downcast::<SpawnCall>().map(|begun| Arc::clone(&begun.call)));
+    begun.ok_or_else(lost)
+}
+
 /// The result of a call whose step failed for good.
 pub(super) fn failed(agent: &Agent, call: &ToolCall, failed: &StepFailed) -> ToolDone {
-    let ran = matches!(&*failed.step, "read" | "act" | "spawn");
     let text = match failed.class {
         ErrorClass::Interrupted | ErrorClass::InDoubt => {
             "the call was interrupted too often, and may have happened".to_owned()
@@ -122,5 +140,5 @@ pub(super) fn failed(agent: &Agent, call: &ToolCall, failed: &StepFailed) -> Too
         _ if failed.attempts > 1 => format!("{} (after {} attempts)", failed.error, failed.attempts),
         _ => failed.error.to_string(),
     };
-    ToolDone { ran, ..output(agent, call, &text, true) }
+    ToolDone { ran: true, ..output(agent, call, &text, true) }
 }

@@ -3,21 +3,48 @@
 use workflow_core::prelude::*;
 
 use crate::agent::{Agent, StopReason};
-use crate::entry::{Entry, Note, NoteKind, ToolDone};
-use crate::flow::{Continued, Stopping, Think};
+use crate::compact;
+use crate::entry::{Entry, Note, NoteKind, ToolCall, ToolDone};
+use crate::flow::order::{self, After, Move, Planned};
+use crate::flow::{Collected, Continued, Stopping, Think, admit};
+use crate::tool;
+
+/// The calls that begin after an approval or a result. After the last result of the reply, the entry of all, a note if the
+/// turns repeat, and the event that follows.
+pub(super) fn next(
+    agent: &Agent,
+    planned: &Planned,
+    moves: &List<Move>,
+    calls: &List<ToolCall>,
+    own: &List<Entry>,
+) -> Result<Collected, StepError> {
+    let After { is_over, begin, mut approved, results } = order::after(planned, moves);
+    if is_over {
+        let (entries, continued) = collected(agent, in_order(planned, results), own);
+        return Ok((Vec::new(), entries, Some(continued)));
+    }
+    let mut start = Vec::with_capacity(begin.len());
+    for begun in begin {
+        let call = admit::call_of(calls, &begun.call)?;
+        let approval = approved.iter_mut().find(|approved| approved.call == begun.call);
+        start.push(admit::start_of(agent, call, approval.and_then(|approved| approved.edited.take())));
+    }
+    Ok((start, Vec::new(), None))
+}
+
+/// The results in the order of their calls.
+fn in_order(planned: &Planned, mut results: Vec<ToolDone>) -> Vec<ToolDone> {
+    results.sort_by_key(|done| planned.calls.iter().position(|planned| planned.call == done.call));
+    results
+}
 
 /// The entry of results, a note if the turns repeat, and the event that follows.
-pub(super) fn results(
-    agent: &Agent,
-    gather: &Gather<ToolDone>,
-    own: &List<Entry>,
-) -> (Vec<Entry>, Continued) {
-    let results: Vec<ToolDone> = gather.branches().filter_map(|branch| branch.event().cloned()).collect();
+fn collected(agent: &Agent, results: Vec<ToolDone>, own: &List<Entry>) -> (Vec<Entry>, Continued) {
     let stopping = results.iter().find_map(|result| {
         let class = result.ends_run?;
         Some(StopReason::Failed { class, error: format!("`{}`: {}", result.tool, result.text).into() })
     });
-    let entry = Entry::Results { results };
+    let entry = Entry::Results { results: sharing(agent, results) };
     if let Some(reason) = stopping {
         return (vec![entry], Continued::Stopping(Stopping::from(reason)));
     }
@@ -39,6 +66,25 @@ pub(super) fn results(
         }
         _ => (vec![entry], Continued::Think(Think {})),
     }
+}
+
+/// The results within the part of the window that those of one reply share. The log has each as a whole beside them.
+fn sharing(agent: &Agent, results: Vec<ToolDone>) -> Vec<ToolDone> {
+    let shared = compact::shared(agent.inner.caller.model.limits().context);
+    let longest = compact::share(results.iter().map(|done| done.text.len()).collect(), shared);
+    let shortened = |done: ToolDone| {
+        if done.text.len() <= longest {
+            return done;
+        }
+        let id = &done.call;
+        let note = format!(
+            "\n[The results of this turn were too long together. The log of the run has the whole one, under call `{id}`. To \
+             read more of it, make the call again for less at a time, if repeating it does no harm.]"
+        );
+        let text = format!("{}{note}", tool::cut(&done.text, longest)).into();
+        ToolDone { text, ..done.clone() }
+    };
+    results.into_iter().map(shortened).collect()
 }
 
 /// The number of last turns with the same calls and the same results. The newest entry comes first.

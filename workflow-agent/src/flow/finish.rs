@@ -12,6 +12,7 @@ use crate::budget::Spent;
 use crate::entities;
 use crate::entry::{Entry, FailureClass, ToolDone};
 use crate::failures;
+use crate::flow::left::{self, Calls};
 use crate::flow::request::{Earlier, Sources};
 use crate::flow::state::State;
 use crate::flow::{Accepted, Ending, Stopping};
@@ -35,11 +36,19 @@ impl Place<'_> {
     }
 }
 
+/// The entries and the calls of a run.
+#[derive(Clone, Copy)]
+pub(super) struct Own<'a> {
+    pub(super) entries: &'a [&'a Entry],
+    pub(super) calls: &'a Calls<'a>,
+}
+
 /// Stores the exchange, and returns the outcome.
 pub(super) async fn run(
     terms: &Terms<'_>,
     ending: Ending,
     own: &[&Entry],
+    calls: &Calls<'_>,
     chat: Option<&ChatTurn>,
     place: &Place<'_>,
 ) -> Result<Outcome, StepError> {
@@ -56,12 +65,12 @@ pub(super) async fn run(
         }
         Ending::Stopping(stopping) => Outcome::Stopped(stopped(terms.agent, stopping, own)),
     };
-    let counts = match &outcome {
-        Outcome::Answered(_) => true,
-        Outcome::Stopped(stopped) => stopped.reason.is_partial_answer(),
-    };
-    if counts {
-        store(terms, own, chat, &outcome, place).await?;
+    match &outcome {
+        Outcome::Stopped(stopped) if !stopped.reason.is_partial_answer() => {
+            let own = Own { entries: own, calls };
+            leave(terms, own, &stopped.reason, (place.thread, place.info)).await?;
+        }
+        _ => store(terms, own, chat, &outcome, place).await?,
     }
     Ok(outcome)
 }
@@ -129,21 +138,41 @@ fn stopped(agent: &Agent, stopping: Stopping, own: &[&Entry]) -> Stopped {
 pub(super) async fn gave_up(
     terms: &Terms<'_>,
     failed: &StepFailed,
-    own: &[&Entry],
+    own: Own<'_>,
     (usage, cost): (Usage, f64),
-    thread: &ThreadContext,
+    (thread, info): (&ThreadContext, &RunInfo),
 ) -> Result<Stopped, StepError> {
+    let error = format!("step `{}`: {}", failed.step, failed.error);
+    let error = terms.agent.inner.caller.redactor.text(&error).as_ref().into();
+    let reason = StopReason::Failed { class: FailureClass::from(failed.class), error };
     // The outcome may have been refused once the exchange had entered: it can be larger than events may be. A message that
     // arrives beside the end can fail as well.
+    let has_left = leave(terms, own, &reason, (thread, info)).await?;
     if let Some(session) = terms.prompt.and_then(|prompt| prompt.session.as_ref())
+        && !has_left
         && matches!(&*failed.step, "finish" | "hear")
     {
         session::take_back(thread, session).await.map_err(failures::of_context)?;
     }
-    let error = format!("step `{}`: {}", failed.step, failed.error);
-    let error = terms.agent.inner.caller.redactor.text(&error).as_ref().into();
-    let reason = StopReason::Failed { class: FailureClass::from(failed.class), error };
-    Ok(stopped(terms.agent, Stopping { reason, usage, cost }, own))
+    Ok(stopped(terms.agent, Stopping { reason, usage, cost }, own.entries))
+}
+
+/// Leaves what a run did in its session, with a note how it ended, if something that acts began, or a summary was paid that
+/// the next run would pay again. Whether it did so.
+async fn leave(
+    terms: &Terms<'_>,
+    own: Own<'_>,
+    reason: &StopReason,
+    (thread, info): (&ThreadContext, &RunInfo),
+) -> Result<bool, StepError> {
+    let Some(session) = terms.prompt.and_then(|prompt| prompt.session.as_ref()) else { return Ok(false) };
+    let is_summarised = own.entries.iter().any(|entry| matches!(entry, Entry::Summary(_)));
+    if !own.calls.have_acted() && !is_summarised {
+        return Ok(false);
+    }
+    let entries = left::entries(terms.agent, own.entries, own.calls, &reason.to_string());
+    session::leave(thread, session, info, &entries).await?;
+    Ok(true)
 }
 
 /// Adds the exchange to session and memory. A repetition after a crash changes nothing.

@@ -60,7 +60,7 @@ impl<'a> State<'a> {
                         NoteKind::Output => state.output_retries += 1,
                         NoteKind::Length => state.cut_off += 1,
                         NoteKind::Closing => state.closing = true,
-                        NoteKind::Looping => {}
+                        NoteKind::Looping | NoteKind::Ended => {}
                     }
                 }
                 Entry::Marker(marker) => {

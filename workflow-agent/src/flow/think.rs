@@ -9,6 +9,7 @@ use workflow_core::prelude::*;
 
 use crate::agent::{StopReason, Terms};
 use crate::caller::Piece;
+use crate::compact;
 use crate::entry::{Counted, Entry, FailureClass, Note, NoteKind, Reply};
 use crate::failures;
 use crate::flow::request::{self, Earlier, Sources};
@@ -40,7 +41,7 @@ pub(super) async fn turn(
     let before = Earlier::of(terms, own, chat, sources).await?;
     let turn = request::turn(terms, &before, own, chat, &state);
     if let Some(rounds) = turn.due.filter(|_| state.summaries < SUMMARIES) {
-        return Ok((Vec::new(), Next::Shorten(Shorten { rounds, overflow: false })));
+        return Ok((Vec::new(), Next::Shorten(Shorten::new(rounds, false))));
     }
     let show = |piece| match piece {
         Piece::Text(text) => display.show(Chunk { text }),
@@ -53,7 +54,7 @@ pub(super) async fn turn(
         }
         Err(error) if error.class == ErrorClass::ContextLimit => {
             let error = terms.agent.inner.caller.redactor.text(error.message()).into_owned();
-            Ok(overflow(own, &state, &error))
+            Ok(overflow(terms, own, &state, &error))
         }
         Err(error) => Err(failures::of_model(&error, &terms.agent.inner.caller.redactor)),
     }
@@ -76,13 +77,16 @@ fn last_turn(terms: &Terms<'_>, state: &State<'_>) -> (Vec<Entry>, Next) {
     stop(StopReason::TurnLimit { turns: terms.max_turns() })
 }
 
-/// The request exceeds the window: a summary that keeps two rounds, then one, and then the end.
-fn overflow(own: &[&Entry], state: &State<'_>, error: &str) -> (Vec<Entry>, Next) {
+/// The request exceeds the window: a summary that keeps two rounds, then one, then shorter results, and then the end.
+fn overflow(terms: &Terms<'_>, own: &[&Entry], state: &State<'_>, error: &str) -> (Vec<Entry>, Next) {
     let rounds = if state.overflows == 0 { 2 } else { 1 };
-    let is_left = (1..=rounds).rev().find(|rounds| crate::compact::keep_from(own, *rounds).is_some());
+    let is_left = (1..=rounds).rev().find(|rounds| compact::keep_from(own, *rounds).is_some());
     match is_left.filter(|_| state.overflows < SUMMARIES) {
-        Some(rounds) => (Vec::new(), Next::Shorten(Shorten { rounds, overflow: true })),
-        None => stop(StopReason::Failed { class: FailureClass::ContextLimit, error: error.into() }),
+        Some(rounds) => (Vec::new(), Next::Shorten(Shorten::new(rounds, true))),
+        None => match compact::cut_results(own, terms.agent.inner.caller.model.limits().context) {
+            Some(most) => (vec![Entry::Cut { most }], Next::Think(Think {})),
+            None => stop(StopReason::Failed { class: FailureClass::ContextLimit, error: error.into() }),
+        },
     }
 }
 

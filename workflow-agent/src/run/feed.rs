@@ -1,6 +1,7 @@
 //! The feed behind a stream: the items of the display, those that wait to be shown, and the outcome once the run has ended.
 
 use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use futures_util::FutureExt as _;
@@ -12,8 +13,9 @@ use workflow_core::{DisplayItem, DisplayStream};
 pub(crate) struct Feed<S> {
     display: Option<DisplayStream>,
     ready: VecDeque<S>,
-    /// The last item, once the run has ended.
-    ending: Option<BoxFuture<'static, S>>,
+    /// The last item, once the run has ended. The lock is never taken: it makes the future one that threads can share, and
+    /// with it the handle.
+    ending: Option<Mutex<BoxFuture<'static, S>>>,
 }
 
 /// The next part of a feed.
@@ -37,7 +39,7 @@ impl<S> Feed<S> {
     /// Takes the end of the run: the future waits for it, and makes the last item. A viewer who has that item finds the run
     /// ended wherever it looks. The display of an earlier process may have no outcome, and the journal has it.
     pub(crate) fn end(&mut self, last: impl Future<Output = S> + Send + 'static) {
-        self.ending = Some(last.boxed());
+        self.ending = Some(Mutex::new(last.boxed()));
     }
 
     /// The next part; `None` at the end of the stream.
@@ -47,6 +49,7 @@ impl<S> Feed<S> {
                 return Poll::Ready(Some(Fed::Ready(item)));
             }
             if let Some(ending) = &mut self.ending {
+                let ending = ending.get_mut().unwrap_or_else(PoisonError::into_inner);
                 let last = ready!(ending.poll_unpin(cx));
                 self.ending = None;
                 self.ready.push_back(last);

@@ -170,6 +170,27 @@ pub(crate) async fn add(
     info: &RunInfo,
     own: &[&Entry],
 ) -> Result<(), StepError> {
+    enter(thread, place, info, stored(own), false).await
+}
+
+/// Adds the exchange of a run that ended without an answer, like [`add`]. It stays however the run ended.
+pub(crate) async fn leave(
+    thread: &ThreadContext,
+    place: &SessionPlace,
+    info: &RunInfo,
+    own: &[Entry],
+) -> Result<(), StepError> {
+    let own: Vec<&Entry> = own.iter().collect();
+    enter(thread, place, info, stored(&own), true).await
+}
+
+async fn enter(
+    thread: &ThreadContext,
+    place: &SessionPlace,
+    info: &RunInfo,
+    entries: Vec<Entry>,
+    is_left: bool,
+) -> Result<(), StepError> {
     let (number, execution) = (place.number, info.execution().0);
     let before = head::read(thread, &place.id).await.map_err(failures::of_context)?;
     let Some(entered) = before.entry(number, execution) else { return Ok(()) };
@@ -179,7 +200,6 @@ pub(crate) async fn add(
     for (left, _) in left.await.map_err(failures::of_context)? {
         thread.remove(&key(&place.id, left)).await.map_err(failures::of_context)?;
     }
-    let entries = stored(own);
     let is_summary = begins_anew(&entries);
     let key = key(&place.id, number);
     let exchange =
@@ -188,7 +208,7 @@ pub(crate) async fn add(
     let is_current = |there: &Exchange| there.run == exchange.run && there.execution >= execution;
     let write = |there: Option<Exchange>| there.filter(is_current).unwrap_or_else(|| exchange.clone());
     thread.update::<Exchange>(&key, write).await.map_err(failures::of_context)?;
-    let enter = |head: Option<Head>| Head::of(head).with(number, execution, is_summary);
+    let enter = |head: Option<Head>| Head::of(head).with(number, (execution, is_left), is_summary);
     let head = thread.update::<Head>(&head::key(&place.id), enter).await.map_err(failures::of_context)?;
     if head.last < number {
         // The head refused it for ever.

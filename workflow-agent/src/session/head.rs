@@ -48,6 +48,9 @@ pub(super) struct Entered {
     pub(super) last: u64,
     /// The number of the last summary before.
     pub(super) summary: u64,
+    /// Whether the exchange stays however its run ended.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) left: bool,
 }
 
 /// A head as it was stored, before its numbers are compared.
@@ -118,32 +121,32 @@ impl Head {
             return None;
         }
         if self.last < number {
-            return Some(Entered { execution, last: self.last, summary: self.summary });
+            return Some(Entered { execution, last: self.last, summary: self.summary, left: false });
         }
         let earlier = self.entered.filter(|entered| entered.execution < execution)?;
-        Some(Entered { execution, ..earlier })
+        Some(Entered { execution, left: false, ..earlier })
     }
 
     /// The head with this exchange as its last one, unless it takes none.
-    pub(super) fn with(self, number: u64, execution: u64, is_summary: bool) -> Self {
+    pub(super) fn with(self, number: u64, (execution, left): (u64, bool), is_summary: bool) -> Self {
         let Some(entered) = self.entry(number, execution) else { return self };
         Self {
             started: self.started.max(number),
             last: number,
             count: self.count + u64::from(self.last < number),
             summary: if is_summary { number } else { entered.summary },
-            entered: Some(entered),
+            entered: Some(Entered { left, ..entered }),
             ..self
         }
     }
 
-    /// The head without its last exchange, whose run may still end otherwise.
+    /// The head without its last exchange, whose run may still end otherwise, or has done so.
     pub(super) fn before_last(self) -> Self {
         match self.entered {
-            Some(Entered { last, summary, .. }) => {
+            Some(Entered { last, summary, left: false, .. }) => {
                 Self { last, summary, count: self.count.saturating_sub(1), entered: None, ..self }
             }
-            None => self,
+            _ => self,
         }
     }
 

@@ -19,8 +19,8 @@ pub(crate) struct History {
     pub(crate) runs: Vec<RunId>,
 }
 
-/// Notes the start of a run, and finds its history: the newest whole exchanges within half the window, from the last one
-/// that begins with a summary on.
+/// Notes the start of a run, and finds its history: the exchanges from the last one that begins with a summary on. If they
+/// fill the window, the run summarises them before its first model call.
 pub(crate) async fn history(
     thread: &ThreadContext,
     place: &SessionPlace,
@@ -42,7 +42,7 @@ pub(crate) async fn history(
         let later = later.await.map_err(failures::of_context)?;
         later.first().map_or(0, |(_, exchange)| exchange.before.min(place.number - 1))
     };
-    let mut left = usize::try_from(window.saturating_mul(2)).unwrap_or(usize::MAX);
+    let mut left = crate::compact::most_before(window);
     let (mut newest, mut to) = (VecDeque::<(u64, Exchange)>::new(), last + 1);
     // A run that was redriven after a later one's summary begins with what was there before.
     let first = if head.summary <= last { head.summary.max(1) } else { 1 };

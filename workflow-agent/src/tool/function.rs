@@ -78,6 +78,12 @@ impl FnTool {
         Self { spec: self.spec.idempotent(), ..self }
     }
 
+    /// Declares that the order among other calls makes no difference: see [`ToolSpec::independent`].
+    #[must_use]
+    pub fn independent(self) -> Self {
+        Self { spec: self.spec.independent(), ..self }
+    }
+
     /// Sets which calls a person must approve: see [`ToolSpec::approval`].
     #[must_use]
     pub fn approval(self, approval: Approval) -> Self {

@@ -65,7 +65,7 @@ fn needs_approval(calls: &Calls) -> impl workflow_agent::tool::Tool + use<> {
 #[tokio::test(start_paused = true)]
 async fn nothing_of_a_call_runs_before_its_approval_and_other_calls_continue() {
     let calls = Calls::default();
-    let model = then_done(call("1", "visit", "A").and_call("2", "weather", json!({"city": "B"})));
+    let model = then_done(call("2", "weather", "B").and_call("1", "visit", json!({"city": "A"})));
     let desk = Desk::of(agent(&model).tool(needs_approval(&calls)).tool(weather()));
     let mut run = desk.start().await;
     let mut approval = None;
@@ -87,7 +87,7 @@ async fn nothing_of_a_call_runs_before_its_approval_and_other_calls_continue() {
     assert_eq!(run.outcome().await.unwrap().text(), "done");
     assert_eq!(calls.all(), ["A"]);
     let ids: Vec<_> = results(&model.requests()[1]).iter().map(|result| result.call.to_string()).collect();
-    assert_eq!(ids, ["1", "2"]);
+    assert_eq!(ids, ["2", "1"]);
 }
 
 /// A20

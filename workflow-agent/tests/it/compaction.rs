@@ -574,3 +574,93 @@ async fn recalled_texts_count_once_in_the_size_of_a_request() {
     assert!(last.system.contains("mmm"));
     assert!(last.messages[2].text().contains(&"x".repeat(3_000)), "the result was shortened too early");
 }
+
+/// The bytes of a request's messages.
+fn bytes(request: &ModelRequest) -> usize {
+    request.messages.iter().map(|message| message.text().len()).sum()
+}
+
+/// A model that calls `text` so often with this size in one reply, and then answers. Its provider refuses requests of more
+/// than `most` bytes.
+fn strict(window: u64, calls: usize, size: usize, most: usize) -> ScriptedModel {
+    scripted(window, move |turn, request| match turn {
+        _ if bytes(request) > most => ScriptedReply::fail(ModelError::context_limit("too long")),
+        0 => {
+            let first = ScriptedReply::call("c0", "text", json!({"size": size}));
+            let call = |reply: ScriptedReply, n: usize| {
+                reply.and_call(&format!("c{n}"), "text", json!({"size": size - n}))
+            };
+            (1..calls).fold(first, call)
+        }
+        _ => ScriptedReply::text("done"),
+    })
+}
+
+/// A16, A53
+#[tokio::test]
+async fn the_results_of_a_reply_share_a_part_of_the_window_and_say_where_the_rest_is() {
+    for (window, calls, size) in [(8_192, 1, 32_000), (128_000, 64, 9_000)] {
+        let model = strict(window, calls, size, usize::try_from(window).unwrap() * 2);
+        let agent = agent(&model);
+        assert_eq!(outcome(&agent, "go").await.text(), "done", "{window}");
+        let turns = turns(&model);
+        assert_eq!(turns.len(), 2, "nothing was refused");
+        assert_eq!(turns[1].messages.len(), 3);
+        let Message::Results(results) = &turns[1].messages[2] else { panic!("no results") };
+        for result in results {
+            assert!(result.text.contains("bytes are missing here"), "{}", result.text);
+            let place = format!("under call `{}`", result.call);
+            assert!(
+                result.text.contains("The log of the run has the whole one") && result.text.contains(&place)
+            );
+        }
+    }
+}
+
+/// A2, A16
+#[tokio::test]
+async fn a_short_result_stays_whole_beside_long_ones_and_the_log_has_each_as_a_whole() {
+    let model = scripted(8_192, |turn, _| match turn {
+        0 => ScriptedReply::call("c0", "text", json!({"size": 30_000})).and_call(
+            "c1",
+            "text",
+            json!({"size": 500}),
+        ),
+        _ => ScriptedReply::text("done"),
+    });
+    let agent = agent(&model);
+    let run = workflow_testkit::Scenario::new(agent).start(workflow_agent::Prompt::new("go")).await;
+    let results = results(&turns(&model)[1]);
+    assert!(results[0] < 8_192 && results[1] == 500, "{results:?}");
+    let done = run.report().log.iter().filter_map(|logged| {
+        logged.value.downcast::<workflow_agent::entry::ToolDone>().map(|done| done.text.len())
+    });
+    let mut done: Vec<usize> = done.collect();
+    done.sort_unstable();
+    assert_eq!(done, [500, 30_000]);
+}
+
+/// A53
+#[tokio::test]
+async fn the_last_round_is_shortened_too_once_nothing_else_is_left() {
+    for (most, cuts) in [(9_000, 1), (1_500, 2)] {
+        let model = strict(32_000, 2, 6_000, most);
+        let agent = agent(&model);
+        assert_eq!(outcome(&agent, "go").await.text(), "done", "{most}");
+        let turns = turns(&model);
+        assert_eq!(turns.len(), 2 + cuts, "{most}: each refused request leads to one cut");
+        let last = turns.last().unwrap();
+        assert!(bytes(last) <= most && last.messages.last().unwrap().text().contains("log of the run"));
+    }
+}
+
+/// A53
+#[tokio::test]
+async fn a_conversation_that_is_too_long_with_the_shortest_results_ends_the_run() {
+    let model = strict(32_000, 2, 6_000, 10);
+    let agent = agent(&model);
+    let outcome = outcome(&agent, "go").await;
+    let Outcome::Stopped(stopped) = &outcome else { panic!("{outcome:?}") };
+    assert!(stopped.reason.to_string().contains("context_limit"), "{outcome:?}");
+    assert!(turns(&model).len() <= 4, "{}", turns(&model).len());
+}

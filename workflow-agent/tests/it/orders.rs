@@ -55,10 +55,11 @@ fn steered() -> Start<Agent> {
 }
 
 /// The approval is given, or expires.
-fn is_right(run: &TestRun<Agent>, calls: u64) -> bool {
+fn is_right(run: &TestRun<Agent>, calls: usize) -> bool {
     let decided = run.executions("act") + run.executions("unanswered") == 1;
-    let is_admitted = run.executions("admit") == calls && run.executions("read") == 1;
-    decided && is_admitted && run.executions("failed") == 0 && answered(run) == "done"
+    let is_whole = run.executions("dispatch") == 1 && run.executions("read") == 1;
+    let results = run.report().log.iter().filter(|logged| &*logged.event == "agent.tool_result").count();
+    decided && is_whole && results == calls && run.executions("failed") == 0 && answered(run) == "done"
 }
 
 /// A2, A6, A12, A20, A41

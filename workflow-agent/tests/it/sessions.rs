@@ -6,6 +6,7 @@ use workflow_agent::prelude::*;
 use workflow_agent::tool::FnTool;
 
 mod crashes;
+mod ends;
 mod exchanges;
 mod forks;
 mod history;

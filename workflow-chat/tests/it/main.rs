@@ -4,5 +4,6 @@
 
 mod fixtures;
 mod retried_streams;
+mod sendable;
 mod text_streams;
 mod turns;

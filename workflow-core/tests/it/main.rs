@@ -4,6 +4,7 @@
 
 mod children;
 mod fixtures;
+mod sendable;
 
 /// Inputs of steps: events in all their forms, injectables, and preconditions.
 mod inputs {

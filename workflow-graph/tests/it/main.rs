@@ -4,6 +4,7 @@
 #![expect(clippy::needless_raw_string_hashes, reason = "expect-test writes them")]
 
 mod support;
+mod sendable;
 mod reading;
 mod format;
 mod routes;

@@ -10,7 +10,7 @@ use crate::krate::Krate;
 use crate::mistakes::Mistakes;
 use crate::near::near;
 
-const KEYS: &[&str] = &["read_only", "idempotent", "approval", "timeout", "name", "crate"];
+const KEYS: &[&str] = &["read_only", "idempotent", "independent", "approval", "timeout", "name", "crate"];
 
 /// The most characters of a name.
 const LONGEST_NAME: usize = 64;
@@ -33,6 +33,7 @@ pub(crate) struct ToolAttribute {
     pub(crate) krate: Option<(Ident, Krate)>,
     read_only: bool,
     idempotent: bool,
+    independent: bool,
     approval: Option<Approval>,
     /// In milliseconds.
     timeout: Option<u64>,
@@ -62,6 +63,7 @@ impl ToolAttribute {
         match key.to_string().as_str() {
             "read_only" => self.read_only = true,
             "idempotent" => self.idempotent = true,
+            "independent" => self.independent = true,
             "approval" => self.approval = Some(approval(key, input)?),
             "timeout" => self.timeout = Some(keys::time(key, "\"30s\"", input)?),
             "name" => self.name = Some(name(key, input)?),
@@ -81,6 +83,7 @@ impl ToolAttribute {
     pub(crate) fn rules(&self, krate: &Krate) -> TokenStream {
         let read_only = self.read_only.then(|| quote!(.read_only()));
         let idempotent = self.idempotent.then(|| quote!(.idempotent()));
+        let independent = self.independent.then(|| quote!(.independent()));
         let approval = self.approval.as_ref().map(|approval| {
             let approval = match approval {
                 Approval::Never => quote!(#krate::Approval::Never),
@@ -91,7 +94,7 @@ impl ToolAttribute {
             quote!(.approval(#approval))
         });
         let timeout = self.timeout.map(|millis| quote!(.timeout(#krate::Duration::from_millis(#millis))));
-        quote!(#read_only #idempotent #approval #timeout)
+        quote!(#read_only #idempotent #independent #approval #timeout)
     }
 }
 

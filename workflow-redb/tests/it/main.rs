@@ -6,6 +6,7 @@ mod disk;
 mod fixtures;
 #[cfg(target_os = "linux")]
 mod limited;
+mod sendable;
 
 /// The calls of the store: shared commits, contexts, contracts, large values.
 mod store {

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "what cannot be had fails the test")]
 
+mod sendable;
 mod support;
 
 /// Scenarios: settings, stand-ins, assertions, transcripts.

@@ -1,42 +1,172 @@
 //! The history of a run, the bound of sessions, and the operations that a message takes.
 
+use std::collections::BTreeSet;
+use std::ops::Range;
+
 use workflow_agent::model::ModelError;
 
 use super::*;
-use crate::lives::{Disk, life};
+use crate::lives::{Disk, Fails, Lost, life};
 use crate::pairing;
 
-/// A42
-#[test]
-fn the_history_is_the_newest_whole_exchanges_within_half_the_window() {
-    let model = echo().limits(window(2_000));
-    let agent = agent(&model);
-    life(async {
-        let session = session(&Disk::default().healthy().engine(&agent), &agent);
-        // An exchange of 1,004 characters each: three of them are within 4,000.
-        for n in 0..8 {
-            say(&session, &format!("{n}{}", "x".repeat(499))).await;
+/// The numbers of the messages `m01`, `m02` and so on that a text has.
+fn numbered(text: &str) -> BTreeSet<usize> {
+    let parts = text.split(|character: char| !character.is_ascii_alphanumeric());
+    parts.filter_map(|part| part.strip_prefix('m')?.parse().ok()).collect()
+}
+
+/// Everything that a request tells the model.
+fn told(request: &ModelRequest) -> String {
+    request.messages.iter().map(|message| message.text().into_owned() + "\n").collect()
+}
+
+/// Repeats each message, and summarises by naming all numbers that it reads.
+fn numbering(window: ModelLimits) -> ScriptedModel {
+    let model = ScriptedModel::respond(|request| {
+        if !request.system.starts_with("You summarise") {
+            return ScriptedReply::text(asked(request));
+        }
+        let names: Vec<_> = numbered(&told(request)).iter().map(|number| format!("m{number:02}")).collect();
+        ScriptedReply::text(names.join(" "))
+    });
+    model.limits(window)
+}
+
+fn message(number: usize) -> String {
+    format!("m{number:02} {}", "word ".repeat(79))
+}
+
+/// Says the messages of these numbers, and returns the summaries that viewers were shown. Each run knows all messages before.
+async fn chat(session: &Session, model: &ScriptedModel, numbers: Range<usize>) -> usize {
+    let mut shown = 0;
+    for number in numbers {
+        let mut run = session.say(message(number)).await.unwrap();
+        while let Some(item) = run.next().await {
+            shown += usize::from(matches!(item, Shown::Summarised(_)));
         }
         let request = model.requests().pop().unwrap();
         pairing::check(&request).unwrap();
-        let begins: Vec<String> =
-            request.messages.iter().map(|message| message.text()[..5].to_owned()).collect();
-        assert_eq!(begins, ["4xxxx", "re: 4", "5xxxx", "re: 5", "6xxxx", "re: 6", "7xxxx"]);
-    });
+        assert_eq!(numbered(&told(&request)), (1..=number).collect(), "the model knows all messages");
+    }
+    shown
 }
 
-/// A42
+fn summaries(model: &ScriptedModel) -> usize {
+    model.requests().iter().filter(|request| request.system.starts_with("You summarise")).count()
+}
+
+/// A42, A53
 #[test]
-fn an_exchange_larger_than_half_the_window_is_no_history() {
-    let model = echo().limits(window(2_000));
+fn a_long_chat_forgets_nothing_and_each_summary_is_made_once_and_shown() {
+    let model = numbering(window(8_000));
+    let (disk, agent) = (Disk::default(), agent(&model));
+    let mut shown = 0;
+    for begin in [1, 31] {
+        // In two processes.
+        let chat = async {
+            let session = session(&disk.healthy().engine(&agent), &agent);
+            chat(&session, &model, begin..begin + 30).await
+        };
+        shown += life(chat);
+    }
+    assert!((1..=3).contains(&shown), "{shown}");
+    let requests: Vec<String> = model.requests().iter().map(told).collect();
+    assert_eq!(requests.iter().collect::<BTreeSet<_>>().len(), requests.len(), "no call is made twice");
+    assert!((shown..=2 * shown).contains(&summaries(&model)), "{}", summaries(&model));
+}
+
+/// A42, A53
+#[test]
+fn a_history_of_many_windows_is_summarised_part_by_part() {
+    let disk = Disk::default();
+    let large = numbering(window(128_000));
+    let before = agent(&large);
+    life(async {
+        let session = session(&disk.healthy().engine(&before), &before);
+        assert_eq!(chat(&session, &large, 1..31).await, 0);
+    });
+    let small = numbering(window(2_000));
+    let agent = agent(&small);
+    life(async {
+        let session = session(&disk.healthy().engine(&agent), &agent);
+        assert_eq!(chat(&session, &small, 31..32).await, 1, "viewers see one summary");
+    });
+    assert!(summaries(&small) > 5, "{} calls", summaries(&small));
+    for request in small.requests() {
+        assert!(told(&request).len() < 8_000, "{} bytes", told(&request).len());
+    }
+}
+
+/// A40, A53
+#[test]
+fn a_summary_of_a_run_that_failed_then_is_not_made_again() {
+    let model = ScriptedModel::respond(|request| {
+        if request.system.starts_with("You summarise") {
+            return ScriptedReply::text("all of it");
+        }
+        match asked(request) {
+            asked if asked.starts_with("fail") => ScriptedReply::fail(ModelError::permanent("no such key")),
+            asked => ScriptedReply::text(asked),
+        }
+    });
+    let model = model.limits(window(2_000));
     let agent = agent(&model);
     life(async {
         let session = session(&Disk::default().healthy().engine(&agent), &agent);
-        say(&session, "small").await;
-        say(&session, &"x".repeat(3_000)).await;
-        say(&session, "last").await;
-        assert_eq!(model.requests()[2].messages.len(), 1);
+        for number in 1..8 {
+            say(&session, &message(number)).await;
+        }
+        assert_eq!(summaries(&model), 0);
+        let outcome = say(&session, &format!("fail {}", "x".repeat(900))).await;
+        assert!(matches!(outcome, Outcome::Stopped(_)), "{outcome:?}");
+        let made = summaries(&model);
+        assert!(made > 0);
+        say(&session, "next").await;
+        assert_eq!(summaries(&model), made);
+        let told = told(&model.requests().pop().unwrap());
+        assert!(told.contains("all of it") && told.contains("no such key"), "{told}");
     });
+}
+
+/// A42, A53
+#[test]
+fn a_summary_in_parts_is_paid_once_wherever_its_process_ends() {
+    for lost in [Lost::Operation, Lost::Answer] {
+        for at in 0.. {
+            let disk = Disk::default();
+            let large = numbering(window(128_000));
+            let before = agent(&large);
+            life(async {
+                chat(&session(&disk.healthy().engine(&before), &before), &large, 1..12).await;
+            });
+            let small = numbering(window(2_000));
+            let agent = agent(&small);
+            let process = disk.process(Fails::From(at, lost));
+            life(async {
+                if let Ok(run) = session(&process.engine(&agent), &agent).say(message(12)).await {
+                    drop(run.outcome().await);
+                }
+            });
+            life(async {
+                let session = session(&disk.healthy().engine(&agent), &agent);
+                if let Some(run) = session.open_run().await.unwrap() {
+                    run.outcome().await.unwrap();
+                }
+                if questions(&session).await.len() == 11 {
+                    say(&session, &message(12)).await;
+                }
+            });
+            let mut requests: Vec<String> = small.requests().iter().map(told).collect();
+            let all = requests.len();
+            requests.sort();
+            requests.dedup();
+            assert!(all - requests.len() <= 1, "{lost:?} {at}: {all} calls");
+            if !process.has_failed() {
+                assert!(at > 8, "{at} operations");
+                break;
+            }
+        }
+    }
 }
 
 /// A42, A53
@@ -117,11 +247,15 @@ fn a_message_takes_the_same_operations_however_long_its_session_is() {
             say(&session, &format!("q{n}")).await;
             counts.push(process.taken_context_operations());
         }
-        let late: Vec<usize> = [150, 200, 299].map(|n| counts[n].len()).into();
-        assert!(late.iter().all(|count| *count <= 30), "{late:?}: {:?}", counts[299]);
-        let most = counts[100..].iter().map(Vec::len).max().unwrap();
-        let least = counts[100..].iter().map(Vec::len).min().unwrap();
-        assert!(most - least <= 2, "{least} to {most}");
+        // The exchanges since the last summary are read, as many as fit in the window.
+        let most = |counts: &[Vec<&'static str>]| counts.iter().map(Vec::len).max().unwrap();
+        assert!(most(&counts) <= 60, "{}: {:?}", most(&counts), counts[299]);
+        assert!(
+            most(&counts[200..]) <= most(&counts[..200]),
+            "{} to {}",
+            most(&counts[..200]),
+            most(&counts)
+        );
         let writes = |kinds: &[&str]| kinds.iter().filter(|kind| matches!(**kind, "set" | "update")).count();
         assert!(counts.iter().all(|kinds| writes(kinds) == writes(&counts[0])));
     });
