@@ -52,7 +52,8 @@ pub(crate) fn assert_complete(list: &str, named: &[&str]) {
 /// The type and the name of a function, without generic arguments, parameters and spaces.
 fn name(path: &str) -> String {
     let (mut name, mut depth) = (String::new(), 0_usize);
-    for character in path.chars() {
+    // The arrow of a function type closes no argument.
+    for character in path.replace("->", "").chars() {
         match character {
             '(' if depth == 0 => break,
             '<' => depth += 1,

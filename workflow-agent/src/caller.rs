@@ -7,7 +7,7 @@ use futures_util::StreamExt as _;
 use tracing::Instrument as _;
 
 use crate::failures;
-use crate::model::{Model, ModelError, ModelEvent, ModelReply, ModelRequest, Part, Usage};
+use crate::model::{Model, ModelError, ModelEvent, ModelReply, ModelRequest, Opaque, Part, Usage};
 use crate::secret::{Redactor, StreamRedactor};
 
 /// The longest reply in bytes. The limits that a model claims do not raise it.
@@ -135,7 +135,7 @@ impl Caller {
                     };
                     *text = redacted;
                     // Its provider would refuse a signed thought with another text.
-                    *signature = None;
+                    *signature = signature.take().filter(Opaque::is_mark);
                 }
                 Part::Call(call) => {
                     call.id = self.redactor.shared(&call.id);
@@ -216,12 +216,6 @@ fn merge(parts: &mut Vec<Part>) {
     drop(rest);
     merged.retain(|part| !matches!(part, Part::Text(text) if text.trim().is_empty()));
     *parts = merged;
-}
-
-/// The JSON object in a reply that may have words or a fence around it; empty without one.
-pub(crate) fn json_in(text: &str) -> &str {
-    let object = text.find('{').zip(text.rfind('}'));
-    object.and_then(|(from, to)| text.get(from..=to)).unwrap_or_default()
 }
 
 fn estimate(input: usize, output: usize) -> Usage {

@@ -54,7 +54,7 @@ impl Extraction {
         let replied = caller.call(request, |_| {}).await;
         let (reply, _) = replied.map_err(|error| crate::failures::of_model(&error, &caller.redactor))?;
         let text = crate::entry::text(&reply.parts);
-        let entities: Entities = serde_json::from_str(crate::caller::json_in(&text))
+        let entities: Entities = crate::written::loose_as(&text)
             .map_err(|error| StepError::model(format!("no entities in the reply: {error}")))?;
         let merged = Merged { entities: entities.entities.len(), relations: entities.relations.len() };
         let merging = EntityStore::new(thread).merge(&exchange.run, &entities).await;

@@ -375,6 +375,8 @@ pub enum NoteKind {
     Output,
     /// The reply was cut off with calls in it.
     Length,
+    /// The reply reached the end of the context window.
+    Window,
     /// The last turns made the same calls with the same results, and some more of them end the run: see
     /// [`AgentBuilder::repeats`](crate::AgentBuilder::repeats).
     Looping,
@@ -440,6 +442,9 @@ pub struct Summary {
     /// Whether the provider had refused the conversation as too long.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub overflow: bool,
+    /// Whether it was made from text that is marked as data, such as results, and is marked so itself.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub marked: bool,
     /// The tokens of the call that made it.
     pub usage: Usage,
 }

@@ -14,6 +14,7 @@ use crate::failures;
 use crate::mark;
 use crate::model::{Message, Model, ModelRequest, Usage};
 use crate::secret::Redactor;
+use crate::written;
 
 /// The retries that a judge can ask for in a phase.
 pub(crate) const RETRIES: u32 = 3;
@@ -93,7 +94,7 @@ impl From<Verdict> for Judgement {
 /// A judge that asks a model, with criteria of yours.
 ///
 /// Each answer of each phase costs one call of its model, so at most four in a phase, and its model reads the message and
-/// the answer only. A verdict that cannot be read counts as [`Verdict::Retry`]. The usage of its model counts in the run's
+/// the answer only. The verdict is JSON, or a line such as `VERDICT: accept`; one that cannot be read counts as [`Verdict::Retry`]. The usage of its model counts in the run's
 /// totals.
 #[derive(Clone)]
 pub struct ModelJudge {
@@ -124,7 +125,7 @@ struct Written {
     reason: String,
 }
 
-#[derive(Deserialize, Serialize, JsonSchema, Clone, Copy)]
+#[derive(Deserialize, Serialize, JsonSchema, Clone, Copy, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 enum WrittenVerdict {
     Accept,
@@ -159,13 +160,46 @@ impl Judge for ModelJudge {
     }
 }
 
+/// The feedback for a verdict without a reason.
+const UNREADABLE: &str = "The verdict could not be read. Answer again, and more clearly.";
+
 fn read(text: &str) -> Verdict {
-    match serde_json::from_str::<Written>(crate::caller::json_in(text)).ok() {
+    let written = written::loose_as::<Written>(text).ok().or_else(|| worded(text));
+    match written {
         Some(Written { verdict: WrittenVerdict::Accept, .. }) => Verdict::Accept,
         Some(Written { verdict: WrittenVerdict::Escalate, reason }) => Verdict::Escalate(reason),
         Some(Written { verdict: WrittenVerdict::Retry, reason }) if !reason.trim().is_empty() => {
             Verdict::Retry(reason)
         }
-        _ => Verdict::Retry("The verdict could not be read. Answer again, and more clearly.".to_owned()),
+        _ => Verdict::Retry(UNREADABLE.to_owned()),
+    }
+}
+
+/// The verdict of a line such as `VERDICT: accept`, if all such lines agree. The rest of the text is the reason.
+fn worded(text: &str) -> Option<Written> {
+    let answer = text.rsplit_once("</think>").map_or(text, |(_, answer)| answer);
+    let mut verdict = None;
+    let mut reason = Vec::new();
+    for line in answer.lines() {
+        match verdict_of(line) {
+            Some(found) if verdict.is_none_or(|before| before == found) => verdict = Some(found),
+            Some(_) => return None,
+            None => reason.push(line.trim()),
+        }
+    }
+    Some(Written { verdict: verdict?, reason: reason.join("\n").trim().to_owned() })
+}
+
+fn verdict_of(line: &str) -> Option<WrittenVerdict> {
+    let bare: String = line.chars().filter(|c| !matches!(c, '*' | '_' | '`' | '#' | '"' | '>')).collect();
+    let (label, word) = bare.split_once(':')?;
+    if !label.trim().eq_ignore_ascii_case("verdict") {
+        return None;
+    }
+    match word.trim().trim_end_matches(['.', '!']).to_ascii_lowercase().as_str() {
+        "accept" | "accepted" => Some(WrittenVerdict::Accept),
+        "retry" => Some(WrittenVerdict::Retry),
+        "escalate" => Some(WrittenVerdict::Escalate),
+        _ => None,
     }
 }

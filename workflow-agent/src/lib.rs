@@ -42,6 +42,7 @@ pub mod tool;
 pub mod model;
 mod budget;
 mod failures;
+mod written;
 mod caller;
 pub mod approval;
 pub mod entry;

@@ -15,8 +15,8 @@ mod reply;
 mod scripted;
 
 pub use fallback::Fallback;
-pub(crate) use reply::json_bytes;
 pub use reply::{Finish, Image, ModelReply, Opaque, Part, ToolUse, Usage};
+pub(crate) use reply::{json_bytes, place_of};
 pub use scripted::{ScriptedModel, ScriptedReply};
 
 use crate::tool::ToolSpec;

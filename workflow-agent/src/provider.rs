@@ -15,6 +15,7 @@ mod anthropic;
 mod assembly;
 mod build;
 mod client;
+mod ending;
 mod error;
 mod failure;
 mod frames;
@@ -249,8 +250,8 @@ impl Provider {
 
     /// Reads a recorded stream as if its provider sent it: for tests of what a program does with a reply.
     ///
-    /// `provider` is a name of the table above. `chunks` are the bytes of the body, cut anywhere. The list ends with
-    /// [`ModelEvent::Finished`], or with the error of a stream that is not whole.
+    /// `provider` is a name of the table above. `chunks` are the bytes of the body, cut anywhere; the body ends with them, as if
+    /// its server had ended it. The list ends with [`ModelEvent::Finished`], or with the error of a reply that is not whole.
     ///
     /// ```
     /// use workflow_agent::Provider;
@@ -291,6 +292,7 @@ impl Provider {
             }
         }
         let end = reader.finish().map(ModelEvent::Finished);
+        events.extend(reader.shown().into_iter().map(Ok));
         events.push(end.map_err(|failure| subject.error(failure)));
         Ok(events)
     }

@@ -12,13 +12,14 @@ use workflow_core::{Cancellation, Display, RunId, ThreadId};
 pub(crate) mod attribute;
 mod bound;
 mod check;
+mod cost;
 mod function;
 mod name;
 pub(crate) mod shim;
 
 pub use attribute::{IntoTool, IsTool, ToolFuture};
 pub(crate) use bound::{OUTPUT, cut, head};
-pub(crate) use check::{Misfit, Schema, json_length};
+pub(crate) use check::{Misfit, Schema, json_length, sorted_text};
 pub(crate) use function::schema_of;
 pub use function::{FnTool, IntoToolOutput};
 pub(crate) use name::{fitted, is_fit};
@@ -201,6 +202,11 @@ impl ToolSpec {
         self.timeout
     }
 
+    /// Whether the schema names any argument.
+    pub(crate) fn has_parameters(&self) -> bool {
+        self.schema.get("properties").and_then(Value::as_object).is_some_and(|named| !named.is_empty())
+    }
+
     /// The characters that the model reads of it.
     pub(crate) fn characters(&self) -> usize {
         self.name.len() + self.description.len() + self.schema_size
@@ -364,7 +370,7 @@ impl ToolOutput {
         let value = serde_json::to_value(value).map_err(ToolError::from)?;
         Ok(Self::new(match value {
             Value::String(text) => text,
-            value => value.to_string(),
+            value => sorted_text(value),
         }))
     }
 }

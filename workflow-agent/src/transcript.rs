@@ -278,7 +278,9 @@ fn other(entry: &Entry) -> Option<Message> {
 }
 
 fn summary_text(summary: &Summary) -> String {
-    let mut text = format!("[Summary of the conversation so far]\n{}", summary.text);
+    let words =
+        if summary.marked { mark::data("summary", &summary.text).into() } else { Arc::clone(&summary.text) };
+    let mut text = format!("[Summary of the conversation so far]\n{words}");
     if !summary.stays.is_empty() {
         text.push_str("\nErrors and phases so far:\n");
         text.push_str(&summary.stays.join("\n"));

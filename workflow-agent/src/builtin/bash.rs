@@ -35,7 +35,8 @@ const REST: Duration = Duration::from_secs(1);
 /// # It is no sandbox
 /// A command runs with the rights of your process: it reads and writes outside of its folder, uses the network, and can
 /// end or deceive other processes of the same user. Three things limit it: a person approves each command, unless
-/// [`approval`](Self::approval) says otherwise; its environment has no secrets of yours; and it ends with its call.
+/// [`approval`](Self::approval) says otherwise; its environment has no secrets of yours; and its process group ends with its
+/// call.
 ///
 /// # Surroundings of a command
 /// `bash -c` runs it in the folder, without input. Its environment has `PATH` and `LANG` of your process, the folder as
@@ -48,7 +49,8 @@ const REST: Duration = Duration::from_secs(1);
 /// - when the call is cancelled, that is, its future is dropped;
 /// - when your process dies, also by `SIGKILL`: a small `/bin/sh` in the group waits for that, and it ends with the call.
 ///
-/// A process that leaves the group, with `setsid` for example, is not found again and lives on.
+/// A process that leaves the group, with `setsid` for example, is not found again and lives on. Run your program in a
+/// container, or in a cgroup of its own, if nothing may outlive it.
 ///
 /// # Result
 /// The first line has the exit code, and the output of both streams follows in the order of writing. An exit code other

@@ -87,7 +87,7 @@ async fn admitted(
         Ok(offered) => offered,
         Err(text) => return Ok(Admission::Done(ToolDone::error(call, text))),
     };
-    if let Err(text) = fit(offered, &call.arguments) {
+    if let Err(text) = fit(offered, &call.arguments).await {
         return Ok(Admission::Done(ToolDone::error(call, text)));
     }
     if let Handler::AskUser = offered.handler {
@@ -138,12 +138,12 @@ fn offered<'a, 'e>(
 }
 
 /// The text of the result of a call whose arguments do not fit.
-fn fit(offered: &Offered, arguments: &Value) -> Result<(), String> {
+async fn fit(offered: &Offered, arguments: &Value) -> Result<(), String> {
     let error = |problem: &dyn std::fmt::Display| {
         format!("the arguments do not fit, and the call was not run: {problem}")
     };
     match arguments {
-        Value::Object(_) => offered.schema.check(arguments).map_err(|misfit| error(&misfit)),
+        Value::Object(_) => offered.schema.check_aside(arguments).await.map_err(|misfit| error(&misfit)),
         // A model's text that is no JSON, or the note on arguments that were too long.
         Value::String(text) => Err(match serde_json::from_str::<Value>(text) {
             Err(problem) => {
@@ -207,7 +207,8 @@ pub(super) async fn decided(
         Decision::Edit { arguments } => {
             let mut arguments = arguments.clone();
             agent.inner.caller.redactor.value(&mut arguments);
-            match checked(offered, &arguments) {
+            arguments.sort_all_objects();
+            match checked(offered, &arguments).await {
                 Ok(()) => approved(Some(arguments)),
                 Err(text) => (None, Some(ToolDone::error(call, text))),
             }
@@ -216,12 +217,12 @@ pub(super) async fn decided(
 }
 
 /// Checks edited arguments, their size included.
-fn checked(offered: &Offered, arguments: &Value) -> Result<(), String> {
+async fn checked(offered: &Offered, arguments: &Value) -> Result<(), String> {
     if crate::model::json_bytes(arguments) > super::think::ARGUMENTS {
         let limit = super::think::ARGUMENTS;
         return Err(format!("the edited arguments exceed {limit} bytes; the call was not run"));
     }
-    fit(offered, arguments)
+    fit(offered, arguments).await
 }
 
 /// The problem of edited arguments, for the person who edits.

@@ -16,6 +16,7 @@ use crate::judge::{Candidate, Judgement, RETRIES, Verdict};
 use crate::phase::{self, Phase};
 use crate::tool::{Misfit, Schema};
 use crate::transcript::FINAL_ANSWER;
+use crate::written;
 
 /// Retries of an answer that does not fit its schema.
 const OUTPUT_RETRIES: u32 = 3;
@@ -33,9 +34,12 @@ pub(super) async fn candidate(
     let state = State::of(own, terms.agent);
     let place = terms.phase(state.entered);
     let schema = terms.output(place.map(|(_, phase)| phase));
-    let data = match schema.as_deref().map(|schema| data(reply, schema)).transpose() {
-        Ok(data) => data,
-        Err(misfit) => return Ok(unfit(&state, &misfit)),
+    let data = match schema.as_deref() {
+        Some(schema) => match data(reply, schema).await {
+            Ok(data) => Some(data),
+            Err(misfit) => return Ok(unfit(&state, &misfit)),
+        },
+        None => None,
     };
     let judgement = match &terms.agent.inner.judge {
         Some(judge) => {
@@ -88,11 +92,11 @@ async fn judged(
 }
 
 /// The data of an answer, or its misfit.
-fn data(reply: &Reply, schema: &Value) -> Result<Value, Misfit> {
+async fn data(reply: &Reply, schema: &Value) -> Result<Value, Misfit> {
     let called = reply.calls().find(|call| &*call.name == FINAL_ANSWER).map(|call| call.arguments.clone());
     let mut data = match called {
         Some(arguments) => arguments,
-        None => written(&reply.text())?,
+        None => read(&reply.text())?,
     };
     let compiled = Schema::new(schema).map_err(|problem| Misfit { pointer: String::new(), problem })?;
     // The model was given any other schema than that of an object as the field `answer`.
@@ -102,20 +106,17 @@ fn data(reply: &Reply, schema: &Value) -> Result<Value, Misfit> {
     {
         data = answer;
     }
-    compiled.check(&data)?;
+    data.sort_all_objects();
+    compiled.check_aside(&data).await?;
     Ok(data)
 }
 
-/// JSON that a model wrote as text, with or without a fence around it.
-fn written(text: &str) -> Result<Value, Misfit> {
-    let trimmed = text.trim();
-    let unfenced = trimmed.strip_prefix("```").and_then(|rest| rest.strip_suffix("```")).map(|inner| {
-        let language = inner.find('\n').filter(|end| inner[..*end].trim().chars().all(char::is_alphanumeric));
-        language.map_or(inner, |end| &inner[end..])
-    });
-    serde_json::from_str(unfenced.unwrap_or(trimmed).trim()).map_err(|error| Misfit {
+/// JSON that a model wrote as text. It may have text around it if the whole is no JSON.
+fn read(text: &str) -> Result<Value, Misfit> {
+    let strict = written::strict(text);
+    strict.or_else(|error| written::loose(text).ok_or(error)).map_err(|error| Misfit {
         pointer: String::new(),
-        problem: format!("the answer is no JSON: {error}; it begins: {}", crate::tool::head(trimmed, 80)),
+        problem: format!("the answer is no JSON: {error}; it begins: {}", crate::tool::head(text.trim(), 80)),
     })
 }
 

@@ -73,14 +73,25 @@ pub(super) async fn summary(
         let after = Some(SummarisedPart { text, parts: done + 1, keep, usage: spent });
         return Ok((None, None, Shortened::Shorten(Shorten { after, ..shorten.clone() })));
     }
+    let marked = older.iter().any(|item| is_marked(item.entry));
     let summary = Summary {
         text: Arc::clone(&text),
         stays: stays(&older),
         keep,
         overflow: shorten.overflow,
+        marked,
         usage: spent,
     };
     Ok((Some(Entry::Summary(summary)), Some(Summarised { text }), Shortened::Think(Think {})))
+}
+
+/// Whether the model reads an entry, or a part of it, as data.
+fn is_marked(entry: &Entry) -> bool {
+    match entry {
+        Entry::Results { .. } | Entry::Steer { .. } | Entry::Marker(_) => true,
+        Entry::Summary(summary) => summary.marked,
+        _ => false,
+    }
 }
 
 /// The text in parts of at most half the window each. Of more than the most parts the middle is cut out.

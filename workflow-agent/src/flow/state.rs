@@ -42,7 +42,9 @@ impl<'a> State<'a> {
                     state.closed |= reply.closing;
                     state.spent.add(reply.usage, price);
                     state.last = Some(reply);
-                    (state.summaries, state.overflows) = (0, 0);
+                    if reply.finish != Finish::ContextLimit {
+                        (state.summaries, state.overflows) = (0, 0);
+                    }
                     if reply.finish != Finish::Length {
                         state.cut_off = 0;
                     }
@@ -60,7 +62,7 @@ impl<'a> State<'a> {
                         NoteKind::Output => state.output_retries += 1,
                         NoteKind::Length => state.cut_off += 1,
                         NoteKind::Closing => state.closing = true,
-                        NoteKind::Looping | NoteKind::Ended => {}
+                        NoteKind::Looping | NoteKind::Ended | NoteKind::Window => {}
                     }
                 }
                 Entry::Marker(marker) => {

@@ -108,11 +108,15 @@ fn replied(
 ) -> Result<(Vec<Entry>, Next), StepError> {
     usable(&reply)?;
     bound_arguments(&mut reply.parts);
+    no_arguments(terms, &mut reply.parts);
     name_calls(&mut reply.parts, own, before);
     let Size { usage, estimate } = size;
     let (parts, finish, closing) = (reply.parts.into(), reply.finish, state.closing);
     let size = Counted::default();
     let reply = Reply { parts, finish, usage, estimate, seen: own.len(), closing, size };
+    if reply.finish == Finish::ContextLimit {
+        return Ok(at_end(terms, own, state, reply));
+    }
     let next = next(terms, own, state, &reply);
     let is_cut_off = reply.finish == Finish::Length && matches!(next, Next::Think(_));
     let mut entries = vec![Entry::Assistant(reply)];
@@ -122,6 +126,19 @@ fn replied(
         entries.push(Entry::Note(Note::new(NoteKind::Length, text)));
     }
     Ok((entries, next))
+}
+
+/// A reply that reached the end of the window stays, and the conversation before it is shortened.
+fn at_end(terms: &Terms<'_>, own: &[&Entry], state: &State<'_>, reply: Reply) -> (Vec<Entry>, Next) {
+    let mut entries = vec![Entry::Assistant(reply)];
+    let all: Vec<&Entry> = own.iter().copied().chain(&entries).collect();
+    let (cut, next) = overflow(terms, &all, state, "the reply reached the end of the context window");
+    entries.extend(cut);
+    if !matches!(next, Next::Stopping(_)) {
+        let text = "Your reply was cut off at the end of the context window. None of its tool calls ran. Continue it.";
+        entries.push(Entry::Note(Note::new(NoteKind::Window, text)));
+    }
+    (entries, next)
 }
 
 /// Refuses replies of which nothing can follow.
@@ -191,6 +208,25 @@ fn bound_arguments(parts: &mut [Part]) {
                     format!("[{bytes} bytes of arguments, left out here: {ARGUMENTS} at most are allowed]");
                 call.arguments = Value::String(text);
             }
+        }
+    }
+}
+
+/// Of a tool without parameters, everything that means nothing is an object without fields.
+fn no_arguments(terms: &Terms<'_>, parts: &mut [Part]) {
+    for part in parts {
+        if let Part::Call(call) = part
+            && let Value::String(text) = &call.arguments
+            && matches!(text.trim(), "null" | "[]" | "\"\"")
+            && terms
+                .agent
+                .inner
+                .tools
+                .0
+                .get(&*call.name)
+                .is_some_and(|offered| !offered.spec.has_parameters())
+        {
+            call.arguments = Value::Object(serde_json::Map::new());
         }
     }
 }

@@ -101,7 +101,7 @@ fn text(task: &AgentTask<'_>, skills: &Skills<'_>, continues: bool) -> String {
         parts.push(format!("# Result of the agent before, as data\n{result}"));
     }
     if has_content(&task.context) {
-        let context = mark::data("workflow", &task.context.to_string());
+        let context = mark::data("workflow", &crate::tool::sorted_text(task.context.clone()));
         parts.push(format!("# Input and results of earlier steps, as data\n{context}"));
     }
     parts.join("\n\n")

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::tool::{ToolOutput, terminal_safe};
+use crate::tool::{ToolOutput, sorted_text, terminal_safe};
 
 /// The longest name, address or type of a part that is not text.
 const LABEL: usize = 200;
@@ -18,7 +18,7 @@ pub(super) fn output(result: &Value) -> ToolOutput {
     }
     match &result["structuredContent"] {
         Value::Null => {}
-        structured if !has_text => parts.push(structured.to_string()),
+        structured if !has_text => parts.push(sorted_text(structured.clone())),
         _ => {}
     }
     let text = parts.join("\n");

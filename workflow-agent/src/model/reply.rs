@@ -4,7 +4,7 @@ use std::ops::AddAssign;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// The whole reply of a model.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,11 +56,12 @@ impl ModelReply {
 pub enum Part {
     /// A piece of the answer.
     Text(String),
-    /// A thought. The next requests have it again if its provider signed it.
+    /// A thought. The next requests to the provider that made it have it again, as it came.
     Thought {
         /// The text; empty if the provider hides it.
         text: String,
-        /// The signature, which goes back to its provider unchanged.
+        /// The signature, which goes back to its provider unchanged. Of a provider that signs nothing, a mark of where it has
+        /// its thoughts. Without either, the thought goes back to nobody.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         signature: Option<Opaque>,
     },
@@ -125,6 +126,24 @@ impl Opaque {
         data.sort_all_objects();
         Self { provider: provider.into(), data }
     }
+
+    /// The mark of a thought that its provider did not sign. This data says where the provider has it.
+    pub(crate) fn unsigned(self) -> Self {
+        Self { data: json!({ UNSIGNED: self.data }), ..self }
+    }
+
+    /// Whether the data is a mark, which fits any text, and no signature.
+    pub(crate) fn is_mark(&self) -> bool {
+        place_of(&self.data).is_some()
+    }
+}
+
+/// The field of marks.
+const UNSIGNED: &str = "unsigned";
+
+/// Where a provider has a thought that it did not sign; nothing for a signature.
+pub(crate) fn place_of(data: &Value) -> Option<&Value> {
+    data.get(UNSIGNED)
 }
 
 /// Why a reply ended.
@@ -138,6 +157,8 @@ pub enum Finish {
     ToolUse,
     /// The reply reached its longest length.
     Length,
+    /// The reply reached the end of the context window.
+    ContextLimit,
     /// The model or the provider refused.
     Refusal,
 }

@@ -266,7 +266,7 @@ pub enum PlanProblem {
         id: String,
     },
     /// Tasks wait for each other.
-    #[error("the tasks {} wait for each other in a circle", listed(ids))]
+    #[error("tasks wait for each other in a circle: {}", circle(ids))]
     Cycle {
         /// The ids, each before the one that it depends on.
         ids: Vec<String>,
@@ -303,7 +303,8 @@ fn at(path: &str) -> String {
     if path.is_empty() || path == "." { String::new() } else { format!(" at `{path}`") }
 }
 
-fn listed(ids: &[String]) -> String {
-    let quoted: Vec<String> = ids.iter().map(|id| format!("`{id}`")).collect();
-    quoted.join(", ")
+/// The way around: each task, the one that it depends on, and at last the first one again.
+fn circle(ids: &[String]) -> String {
+    let quoted: Vec<String> = ids.iter().chain(ids.first()).map(|id| format!("`{id}`")).collect();
+    quoted.join(" → ")
 }

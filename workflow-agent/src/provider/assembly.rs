@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use super::failure::Failure;
 use crate::model::{Finish, ModelEvent, ModelReply, Opaque, Part, ToolUse, Usage};
@@ -22,9 +22,19 @@ pub(crate) struct Assembly {
 #[derive(Debug)]
 enum Piece {
     Text(String),
-    Thought { text: String, signature: Option<Value> },
+    Thought(Thought),
     Call(Call),
     Opaque(Value),
+}
+
+#[derive(Debug, Default)]
+struct Thought {
+    text: String,
+    signature: Option<Value>,
+    /// Where its provider has thoughts that it does not sign.
+    place: Option<Value>,
+    /// Whether it goes back although it is empty.
+    is_kept: bool,
 }
 
 #[derive(Debug, Default)]
@@ -33,6 +43,7 @@ struct Call {
     name: String,
     /// Arguments that came as text.
     text: String,
+    balance: Balance,
     /// Arguments that came as a value. Text goes before it.
     value: Option<Value>,
     signature: Option<Value>,
@@ -41,6 +52,37 @@ struct Call {
 /// The place of a call in its reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CallAt(usize);
+
+/// The place of a thought in its reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ThoughtAt(usize);
+
+/// Whether the text of a JSON object has come to its end. It is counted as the text comes, so that no text is read again.
+#[derive(Debug, Default)]
+struct Balance {
+    depth: usize,
+    in_string: bool,
+    is_escaped: bool,
+    is_closed: bool,
+}
+
+impl Balance {
+    fn read(&mut self, piece: &str) {
+        for byte in piece.bytes() {
+            match byte {
+                _ if self.is_escaped => self.is_escaped = false,
+                b'\\' if self.in_string => self.is_escaped = true,
+                b'"' => self.in_string = !self.in_string,
+                b'{' | b'[' if !self.in_string => self.depth += 1,
+                b'}' | b']' if !self.in_string => {
+                    self.depth = self.depth.saturating_sub(1);
+                    self.is_closed |= self.depth == 0;
+                }
+                _ => {}
+            }
+        }
+    }
+}
 
 impl Assembly {
     /// Adds to the text before, or begins one.
@@ -60,35 +102,73 @@ impl Assembly {
         self.pieces.push(Piece::Text(String::new()));
     }
 
-    /// Adds to the thought before, or begins one.
-    pub(crate) fn thought(&mut self, piece: &str) {
+    /// Adds to the thought before, or begins one. `place` is where the provider has it.
+    pub(crate) fn thought(&mut self, piece: &str, place: &str) {
         if piece.is_empty() {
             return;
         }
         self.shown.push(ModelEvent::Thought(piece.to_owned()));
+        let is_same = |thought: &Thought| {
+            thought.signature.is_none() && thought.place.as_ref().is_some_and(|before| before == place)
+        };
         match self.pieces.last_mut() {
-            Some(Piece::Thought { text, signature: None }) => text.push_str(piece),
-            _ => self.pieces.push(Piece::Thought { text: piece.to_owned(), signature: None }),
+            Some(Piece::Thought(thought)) if is_same(thought) => thought.text.push_str(piece),
+            _ => {
+                let place = Some(place.into());
+                self.pieces.push(Piece::Thought(Thought {
+                    text: piece.to_owned(),
+                    place,
+                    ..Thought::default()
+                }));
+            }
         }
     }
 
     /// Begins a thought of its own.
-    pub(crate) fn begin_thought(&mut self) {
-        self.pieces.push(Piece::Thought { text: String::new(), signature: None });
+    pub(crate) fn begin_thought(&mut self, place: &str) {
+        self.pieces.push(Piece::Thought(Thought { place: Some(place.into()), ..Thought::default() }));
+    }
+
+    /// A thought whose provider wants it back although it is empty.
+    pub(crate) fn empty_thought(&mut self, place: &str) {
+        let thought = Thought { place: Some(place.into()), is_kept: true, ..Thought::default() };
+        self.pieces.insert(0, Piece::Thought(thought));
+    }
+
+    /// Begins a thought with fields of its own.
+    pub(crate) fn begin_detail(&mut self) -> ThoughtAt {
+        self.pieces.push(Piece::Thought(Thought { place: Some(json!({})), ..Thought::default() }));
+        ThoughtAt(self.pieces.len() - 1)
+    }
+
+    /// Adds text and fields to a thought. Later fields replace earlier ones.
+    pub(crate) fn add_detail(&mut self, at: ThoughtAt, text: &str, fields: Map<String, Value>) {
+        let Some(Piece::Thought(thought)) = self.pieces.get_mut(at.0) else { return };
+        if !text.is_empty() {
+            thought.text.push_str(text);
+            self.shown.push(ModelEvent::Thought(text.to_owned()));
+        }
+        if let Some(Value::Object(place)) = &mut thought.place {
+            place.extend(fields);
+        }
     }
 
     /// Signs the thought before, or an empty one.
     pub(crate) fn sign_thought(&mut self, data: Value) {
-        match self.pieces.last_mut() {
-            Some(Piece::Thought { signature: signature @ None, .. }) => *signature = Some(data),
-            _ => self.pieces.push(Piece::Thought { text: String::new(), signature: Some(data) }),
+        if let Some(Piece::Thought(Thought { signature: signature @ None, .. })) = self.pieces.last_mut() {
+            *signature = Some(data);
+        } else {
+            let thought = Thought { signature: Some(data), ..Thought::default() };
+            self.pieces.push(Piece::Thought(thought));
         }
     }
 
     /// Adds to the signature of the thought before.
     pub(crate) fn sign_on(&mut self, piece: &str) {
         match self.pieces.last_mut() {
-            Some(Piece::Thought { signature: Some(Value::String(text)), .. }) => text.push_str(piece),
+            Some(Piece::Thought(Thought { signature: Some(Value::String(text)), .. })) => {
+                text.push_str(piece);
+            }
             _ if piece.is_empty() => {}
             _ => self.sign_thought(piece.into()),
         }
@@ -117,14 +197,34 @@ impl Assembly {
         }
     }
 
-    /// Whether a fragment with this id belongs to the call.
-    pub(crate) fn has_id(&mut self, at: CallAt, id: &str) -> bool {
-        self.at(at).is_some_and(|call| call.id.is_empty() || call.id == id)
+    fn look(&self, at: CallAt) -> Option<&Call> {
+        match self.pieces.get(at.0) {
+            Some(Piece::Call(call)) => Some(call),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn has_id(&self, at: CallAt) -> bool {
+        self.look(at).is_some_and(|call| !call.id.is_empty())
+    }
+
+    pub(crate) fn has_name(&self, at: CallAt) -> bool {
+        self.look(at).is_some_and(|call| !call.name.is_empty())
+    }
+
+    /// Whether the call has a name, and this is a different one.
+    pub(crate) fn has_other_name(&self, at: CallAt, name: &str) -> bool {
+        self.has_name(at) && !name.is_empty() && self.look(at).is_some_and(|call| call.name != name)
     }
 
     /// Whether the call has begun its arguments.
-    pub(crate) fn has_arguments(&mut self, at: CallAt) -> bool {
-        self.at(at).is_some_and(|call| !call.text.is_empty() || call.value.is_some())
+    pub(crate) fn has_arguments(&self, at: CallAt) -> bool {
+        self.look(at).is_some_and(|call| !call.text.is_empty() || call.value.is_some())
+    }
+
+    /// Whether the arguments of the call have come to their end.
+    pub(crate) fn is_complete(&self, at: CallAt) -> bool {
+        self.look(at).is_some_and(|call| call.balance.is_closed || call.value.is_some())
     }
 
     /// Sets the id of a call that has none.
@@ -145,6 +245,7 @@ impl Assembly {
     pub(crate) fn arguments(&mut self, at: CallAt, piece: &str) {
         if let Some(call) = self.at(at) {
             call.text.push_str(piece);
+            call.balance.read(piece);
         }
     }
 
@@ -169,6 +270,10 @@ impl Assembly {
         self.calls > 0
     }
 
+    pub(crate) fn has_thoughts(&self) -> bool {
+        self.pieces.iter().any(|piece| matches!(piece, Piece::Thought(_)))
+    }
+
     pub(crate) fn has_text(&self) -> bool {
         self.pieces.iter().any(|piece| matches!(piece, Piece::Text(text) if !text.is_empty()))
     }
@@ -178,8 +283,14 @@ impl Assembly {
         if self.has_calls() { Finish::ToolUse } else { Finish::Stop }
     }
 
-    /// The reply. Opaque data belongs to `provider`.
-    pub(crate) fn reply(&mut self, provider: &Arc<str>, finish: Finish, usage: Option<Usage>) -> ModelReply {
+    /// The reply. Opaque data belongs to `provider`. A call without a name makes it unusable: another fragment of the reply may
+    /// have its arguments.
+    pub(crate) fn reply(
+        &mut self,
+        provider: &Arc<str>,
+        finish: Finish,
+        usage: Option<Usage>,
+    ) -> Result<ModelReply, Failure> {
         let own = |data: Value| Opaque::new(Arc::clone(provider), data);
         let mut number = 0;
         let mut parts = Vec::with_capacity(self.pieces.len());
@@ -187,8 +298,13 @@ impl Assembly {
             parts.push(match piece {
                 Piece::Text(text) if text.is_empty() => continue,
                 Piece::Text(text) => Part::Text(text),
-                Piece::Thought { text, signature: None } if text.is_empty() => continue,
-                Piece::Thought { text, signature } => Part::Thought { text, signature: signature.map(own) },
+                Piece::Thought(thought) => match thought.finish(own) {
+                    Some(part) => part,
+                    None => continue,
+                },
+                Piece::Call(call) if call.name.is_empty() => {
+                    return Err(Failure::unusable("a call of the reply names no tool"));
+                }
                 Piece::Call(call) => {
                     number += 1;
                     Part::Call(call.finish(number - 1, own))
@@ -197,10 +313,25 @@ impl Assembly {
             });
         }
         let reply = ModelReply::new(parts, finish);
-        match usage {
+        Ok(match usage {
             Some(usage) => reply.usage(usage),
             None => reply,
-        }
+        })
+    }
+}
+
+impl Thought {
+    /// The part; none for a thought without text that nothing marks. A text that its own field signs counts as signed.
+    fn finish(self, own: impl Fn(Value) -> Opaque) -> Option<Part> {
+        let signed = |place: &Value| ["signature", "data"].iter().any(|key| place.get(key).is_some());
+        let signature = match (self.signature, self.place) {
+            (Some(data), _) => Some(own(data)),
+            (None, Some(place)) if signed(&place) => Some(own(place)),
+            (None, Some(_)) if self.text.is_empty() && !self.is_kept => None,
+            (None, place) => place.map(|place| own(place).unsigned()),
+        };
+        let is_nothing = self.text.is_empty() && signature.is_none();
+        (!is_nothing).then_some(Part::Thought { text: self.text, signature })
     }
 }
 

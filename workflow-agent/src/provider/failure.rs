@@ -25,12 +25,30 @@ pub(crate) struct Failure {
     message: String,
     /// The message is the beginning of a longer one.
     was_cut: bool,
+    hint: Hint,
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+/// The hint of a failure that stays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Hint {
+    None,
+    Key,
+    Model,
+    Account,
 }
 
 impl Failure {
     fn new(class: ErrorClass, message: impl Into<String>) -> Self {
-        Self { class, status: None, retry_after: None, message: message.into(), was_cut: false, source: None }
+        Self {
+            class,
+            status: None,
+            retry_after: None,
+            message: message.into(),
+            was_cut: false,
+            hint: Hint::None,
+            source: None,
+        }
     }
 
     pub(crate) fn transient(message: impl Into<String>) -> Self {
@@ -43,10 +61,6 @@ impl Failure {
 
     pub(crate) fn unusable(message: impl Into<String>) -> Self {
         Self::new(ErrorClass::Model, message)
-    }
-
-    pub(crate) fn context_limit(message: impl Into<String>) -> Self {
-        Self::new(ErrorClass::ContextLimit, message)
     }
 
     pub(crate) fn caused_by(self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
@@ -85,6 +99,7 @@ impl Failure {
             status: Some(status),
             retry_after,
             was_cut,
+            hint: report.hint(Some(status)),
             ..Self::new(class, format!("status {status}: {message}"))
         }
     }
@@ -96,10 +111,18 @@ impl Failure {
         Self {
             status: report.status,
             retry_after: report.retry_after(),
+            hint: report.hint(report.status),
             ..Self::new(report.class(), format!("the provider reports: {message}"))
         }
     }
 }
+
+/// The code of an account whose quota is used up.
+const QUOTA: &str = "insufficient_quota";
+
+/// The codes of a key that is missing, wrong, or without a permission.
+const KEYS: [&str; 5] =
+    ["invalid_api_key", "authentication_error", "permission_error", "permission_denied", "unauthenticated"];
 
 /// The facts of an error body.
 struct Report<'a> {
@@ -156,6 +179,8 @@ impl<'a> Report<'a> {
     fn class_of_status(&self, status: u16) -> Option<ErrorClass> {
         match status {
             400 | 413 | 422 | 500 if self.is_context_limit() => Some(ErrorClass::ContextLimit),
+            // The status is that of a rate limit, and no wait helps.
+            429 if self.has_code(QUOTA) => Some(ErrorClass::Permanent),
             408 | 409 | 429 | 500..=599 => Some(ErrorClass::Transient),
             300..=499 => Some(ErrorClass::Permanent),
             _ => None,
@@ -184,8 +209,32 @@ impl<'a> Report<'a> {
         if let Some(class) = self.status.and_then(|status| self.class_of_status(status)) {
             return class;
         }
-        let is_permanent = self.codes.iter().any(|code| PERMANENT.contains(&code.to_lowercase().as_str()));
+        let is_permanent = self.has_code(QUOTA)
+            || self.codes.iter().any(|code| PERMANENT.contains(&code.to_lowercase().as_str()));
         if is_permanent { ErrorClass::Permanent } else { ErrorClass::Transient }
+    }
+
+    fn has_code(&self, code: &str) -> bool {
+        self.codes.iter().any(|own| own.eq_ignore_ascii_case(code))
+    }
+
+    /// The hint. The words of an error choose no class, but they tell a wrong key from an account without credit.
+    fn hint(&self, status: Option<u16>) -> Hint {
+        let message = self.message.to_lowercase();
+        let has_any = |codes: &[&str]| codes.iter().any(|code| self.has_code(code));
+        let is_account = status == Some(402)
+            || has_any(&[QUOTA, "billing_error"])
+            || ["credit", "billing", "quota", "insufficient balance"]
+                .iter()
+                .any(|word| message.contains(word));
+        match status {
+            _ if is_account => Hint::Account,
+            Some(401 | 403) => Hint::Key,
+            Some(404) => Hint::Model,
+            _ if has_any(&["model_not_found", "not_found_error", "not_found"]) => Hint::Model,
+            _ if has_any(&KEYS) || message.contains("api key") => Hint::Key,
+            _ => Hint::None,
+        }
     }
 
     /// Gemini says in the body how long to wait.
@@ -220,12 +269,8 @@ impl Subject {
         }
         message.push_str(": ");
         message.push_str(&short);
-        if failure.class == ErrorClass::Permanent
-            && let Some(variable) = &self.variable
-        {
-            message.push_str(" (check the model's name and the key, by default that of ");
-            message.push_str(variable);
-            message.push(')');
+        if failure.class == ErrorClass::Permanent {
+            self.hint(&mut message, failure.hint);
         }
         let error = ModelError::new(failure.class, message);
         let error = match failure.status {
@@ -239,6 +284,21 @@ impl Subject {
         match failure.source {
             Some(source) => error.caused_by(source),
             None => error,
+        }
+    }
+}
+
+impl Subject {
+    fn hint(&self, message: &mut String, hint: Hint) {
+        match (hint, &self.variable) {
+            (Hint::None, _) | (Hint::Key, None) => {}
+            (Hint::Key, Some(variable)) => {
+                message.push_str(" (check the key, by default that of ");
+                message.push_str(variable);
+                message.push(')');
+            }
+            (Hint::Model, _) => message.push_str(" (check the model's name and the endpoint)"),
+            (Hint::Account, _) => message.push_str(" (check the credit of the account)"),
         }
     }
 }

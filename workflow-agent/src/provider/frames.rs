@@ -1,6 +1,8 @@
 //! Frames of a streamed reply: the data of server-sent events, or lines of JSON. It bounds the size of a line and of a
 //! reply, and knows nothing of what the data means.
 
+use serde::de::IgnoredAny;
+
 use super::failure::Failure;
 
 /// The longest line, and the longest data of an event, in bytes.
@@ -20,8 +22,8 @@ pub(crate) enum Framing {
 
 /// A splitter that receives chunks, cut anywhere, and returns the data of whole frames.
 ///
-/// An event ends with its empty line and a line with its line end. Whatever the stream has after the last end never
-/// becomes a frame, so that a stream that broke off is never taken for a whole one.
+/// An event ends with its empty line and a line with its line end. The bytes after the last end become a frame only
+/// by [`rest`](Self::rest), for a body that ended cleanly: some servers leave out the last line end.
 #[derive(Debug)]
 pub(crate) struct Frames {
     framing: Framing,
@@ -78,6 +80,19 @@ impl Frames {
             }
         }
         Ok(None)
+    }
+
+    /// The frame that the end of the body ends, if it is whole JSON or the word `[DONE]`.
+    pub(crate) fn rest(&mut self) -> Option<String> {
+        // The end of the line, and that of the event.
+        for end in [&b"\n"[..], b"\n"] {
+            self.push(end).ok()?;
+            if let Some(frame) = self.next().ok()? {
+                let is_whole = frame.trim() == "[DONE]" || serde_json::from_str::<IgnoredAny>(&frame).is_ok();
+                return Some(frame).filter(|_| is_whole);
+            }
+        }
+        None
     }
 
     /// Whether the bytes after the last frame begin another one, so that the stream is slow and not silent.

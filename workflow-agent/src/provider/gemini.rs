@@ -11,3 +11,6 @@ const ID: usize = 64;
 
 /// The field of a signature, on a part of any type.
 const SIGNATURE: &str = "thoughtSignature";
+
+/// Where thoughts without a signature stand.
+const PLACE: &str = "thought";

@@ -16,6 +16,7 @@ use tokio::time::{Instant, timeout_at};
 use url::Url;
 
 use super::assembly::Assembly;
+use super::ending::Ending;
 use super::failure::{Failure, Subject};
 use super::frames::REPLY;
 use super::kind::Kind;
@@ -24,7 +25,7 @@ use super::wire::{Target, arguments_object, id_of, name_of, parameters};
 use super::{Backend, Provider, ProviderError, ProviderModel};
 use crate::model::{
     Finish, Image, Message, ModelError, ModelEvent, ModelLimits, ModelReply, ModelRequest, ModelStream, Part,
-    ToolChoice, Usage,
+    ToolChoice, Usage, place_of,
 };
 
 /// The limits of a model unless others are set.
@@ -32,6 +33,9 @@ const LIMITS: ModelLimits = ModelLimits::new(32_000, 4_096);
 
 /// The longest id of a call.
 const ID: usize = 40;
+
+/// Marks thoughts: `genai` knows the field of each provider.
+const PLACE: &str = "reasoning";
 
 /// An adapter of `genai` that no own kind replaces.
 #[derive(Debug, Clone, Copy)]
@@ -307,9 +311,11 @@ fn part(target: &Target, part: &Part) -> Option<ContentPart> {
             }))
         }
         // The only thoughts and opaque parts that come here are those of `reply`.
-        Part::Thought { signature, .. } => {
-            serde_json::from_value(target.own(signature.as_ref())?.clone()).ok()
-        }
+        Part::Thought { text, signature } => match target.own(signature.as_ref())? {
+            data if place_of(data).is_some() => Some(ContentPart::ReasoningContent(text.clone())),
+            // Journals of earlier versions have the whole part.
+            data => serde_json::from_value(data.clone()).ok(),
+        },
         Part::Opaque(opaque) => serde_json::from_value(opaque.data.clone()).ok(),
     }
 }
@@ -320,7 +326,7 @@ fn reply(provider: &Arc<str>, end: StreamEnd) -> Result<ModelReply, Failure> {
     let content = end.captured_content.map(MessageContent::into_parts).unwrap_or_default();
     let has_thoughts = content.iter().any(ContentPart::is_reasoning_content);
     if let Some(thought) = end.captured_reasoning_content.filter(|_| !has_thoughts) {
-        assembly.thought(&thought);
+        assembly.thought(&thought, PLACE);
     }
     for part in content {
         match part {
@@ -333,10 +339,8 @@ fn reply(provider: &Arc<str>, end: StreamEnd) -> Result<ModelReply, Failure> {
                 }
             }
             ContentPart::ReasoningContent(text) => {
-                assembly.begin_thought();
-                assembly.thought(&text);
-                let data = serde_json::to_value(ContentPart::ReasoningContent(text)).unwrap_or_default();
-                assembly.sign_thought(data);
+                assembly.begin_thought(PLACE);
+                assembly.thought(&text, PLACE);
             }
             part @ (ContentPart::ThoughtSignature(_) | ContentPart::Custom(_)) => {
                 assembly.opaque(serde_json::to_value(part).unwrap_or_default());
@@ -349,7 +353,7 @@ fn reply(provider: &Arc<str>, end: StreamEnd) -> Result<ModelReply, Failure> {
         Some(StopReason::ToolCall(_)) => Finish::ToolUse,
         Some(StopReason::MaxTokens(_)) => Finish::Length,
         Some(StopReason::ContentFilter(_)) => Finish::Refusal,
-        Some(StopReason::Other(unknown)) => return Err(Failure::unknown_finish(&unknown)),
+        Some(StopReason::Other(other)) => Ending::of(&other)?.finish(&assembly),
         // The stream ended without a reason, so nothing says that the reply is whole.
         None => return Err(Failure::broken_off()),
     };
@@ -359,7 +363,7 @@ fn reply(provider: &Arc<str>, end: StreamEnd) -> Result<ModelReply, Failure> {
         let both = Usage::new(tokens(usage.prompt_tokens)?, tokens(usage.completion_tokens)?);
         Some(both.cached(cached.unwrap_or(0)))
     });
-    Ok(assembly.reply(provider, finish, usage))
+    assembly.reply(provider, finish, usage)
 }
 
 /// The failure of an error. That of a stream has the answer's status in the error that it wraps.

@@ -1,7 +1,9 @@
 //! The kind `openai`: the chat completions of OpenAI, and of the many servers that copied them.
 
+mod calls;
 mod reply;
 mod request;
+mod thoughts;
 
 pub(super) use reply::{Chat, whole};
 pub(super) use request::body;

@@ -23,11 +23,13 @@ pub(super) const PATIENCE: u32 = 10;
 pub(super) struct Reader {
     frames: Frames,
     decoder: Box<dyn Decoder>,
+    /// Whether the last event of the reply has come.
+    is_done: bool,
 }
 
 impl Reader {
     pub(super) fn new(framing: Framing, decoder: Box<dyn Decoder>) -> Self {
-        Self { frames: Frames::new(framing), decoder }
+        Self { frames: Frames::new(framing), decoder, is_done: false }
     }
 
     /// Reads the next bytes.
@@ -37,6 +39,7 @@ impl Reader {
         while let Some(data) = self.frames.next()? {
             advance = advance.max(self.decoder.event(&data)?);
             if advance == Advance::Done {
+                self.is_done = true;
                 return Ok(advance);
             }
         }
@@ -47,7 +50,11 @@ impl Reader {
         self.decoder.shown()
     }
 
+    /// The reply after the end of its body, or after its last event.
     pub(super) fn finish(&mut self) -> Result<ModelReply, Failure> {
+        if let Some(data) = self.frames.rest().filter(|_| !self.is_done) {
+            self.decoder.event(&data)?;
+        }
         self.decoder.finish()
     }
 }
@@ -110,7 +117,11 @@ impl Live {
                 let failure = Failure::transient("the stream broke off");
                 return Some(Err(failure.caused_by(error.without_url())));
             }
-            Ok(Ok(None)) => return Some(self.reader.finish()),
+            Ok(Ok(None)) => {
+                let end = self.reader.finish();
+                self.shown.extend(self.reader.shown());
+                return Some(end);
+            }
             Ok(Ok(Some(chunk))) => chunk,
         };
         let advance = self.reader.push(&chunk);

@@ -8,3 +8,6 @@ pub(super) use request::body;
 
 /// The longest id of a call.
 const ID: usize = 64;
+
+/// The field of the state of reasoning.
+const STATE: &str = "encrypted_content";

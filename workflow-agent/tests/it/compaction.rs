@@ -166,7 +166,10 @@ async fn from_eighty_percent_a_summary_keeps_four_rounds_then_two_then_one() {
             None => assert!(summaries.is_empty() && rounds == 6, "{percent}: {rounds}"),
             Some(kept) => {
                 assert_eq!((summaries.len(), rounds), (1, kept), "{percent}");
-                assert_eq!(last.messages[0].text(), "[Summary of the conversation so far]\nin short");
+                // A19: it was made from results, which are marked as data, and so it is.
+                let marked =
+                    "[Summary of the conversation so far]\n<data source=\"summary\">\nin short\n</data>";
+                assert_eq!(last.messages[0].text(), marked);
                 assert_eq!(last.messages[1].text(), "go");
                 assert!(outcome.usage().input >= 1_000);
                 let told = summaries[0].messages[0].text().into_owned();

@@ -151,6 +151,38 @@ async fn an_unreadable_verdict_counts_as_a_retry() {
     }
 }
 
+/// A54
+#[tokio::test]
+async fn a_verdict_in_words_or_behind_thoughts_counts() {
+    for text in [
+        "VERDICT: accept",
+        "The answer is long enough.\n\n**Verdict:** Accept.",
+        "<think>{\"verdict\": \"retry\"}? No.</think>{\"verdict\": \"accept\"}",
+        "Well. {\"verdict\": \"accept\"} That is all.",
+    ] {
+        let judging = ScriptedModel::new([ScriptedReply::text(text)]);
+        let judge = ModelJudge::new(judging, "It must be long.");
+        let agent = Agent::builder("a").model(counting()).judge(judge).build().unwrap();
+        assert_eq!(outcome(&agent).await.text(), "answer 0", "{text}");
+    }
+    let model = counting();
+    let judging =
+        ScriptedModel::new(["VERDICT: retry\nSay more.", "VERDICT: accept"].map(ScriptedReply::text));
+    let judge = ModelJudge::new(judging, "It must be long.");
+    let agent = Agent::builder("a").model(model.clone()).judge(judge).build().unwrap();
+    assert_eq!(outcome(&agent).await.text(), "answer 1");
+    assert_eq!(model.requests()[1].messages[2].text(), "[Judge feedback]: Say more.");
+    let judging = ScriptedModel::new([ScriptedReply::text("VERDICT: escalate\nA person must look.")]);
+    let agent =
+        Agent::builder("a").model(counting()).judge(ModelJudge::new(judging, "Good.")).build().unwrap();
+    assert_eq!(stopped(outcome(&agent).await), StopReason::Escalated { why: "A person must look.".into() });
+    // Two verdicts are none.
+    let judging = ScriptedModel::respond(|_| ScriptedReply::text("VERDICT: accept\nVERDICT: retry"));
+    let agent =
+        Agent::builder("a").model(counting()).judge(ModelJudge::new(judging, "Good.")).build().unwrap();
+    assert!(matches!(stopped(outcome(&agent).await), StopReason::JudgeRetries { retries: 3, .. }));
+}
+
 /// A54, A60
 #[tokio::test]
 async fn the_usage_of_an_escalation_counts() {

@@ -35,5 +35,9 @@ mod shown;
 mod spans;
 mod sub_agents;
 mod tools;
+#[cfg(all(feature = "mcp", feature = "providers"))]
+mod traces;
 #[cfg(feature = "providers")]
 mod validate;
+mod windows;
+mod written;

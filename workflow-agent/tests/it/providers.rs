@@ -8,6 +8,9 @@ mod describing;
 mod errors;
 mod finishes;
 mod fuzz;
+mod matrix;
+mod parallel;
+mod thoughts;
 #[cfg(feature = "genai")]
 mod genai;
 mod recorded;

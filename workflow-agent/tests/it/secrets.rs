@@ -145,3 +145,43 @@ fn a_value_that_would_replace_ordinary_text_is_a_build_error() {
         "{problems:?}"
     );
 }
+
+/// A18
+#[tokio::test]
+async fn a_secret_is_found_in_other_spellings_and_in_a_panic() {
+    let secret = "sk-4711/ä=?+secret";
+    for text in [
+        "sk-4711%2F%C3%A4%3D%3F%2Bsecret",
+        "sk-4711%2f%c3%a4%3d%3f%2bsecret",
+        r"sk-4711\/ä=?+secret",
+        r"sk-4711\u002f\u00e4=?+secret",
+        r"sk-4711\\\/ä=?+secret",
+        "c2stNDcxMS/DpD0/K3NlY3JldA==",
+        "dXNlcjpzay00NzExL8OkPT8rc2VjcmV0",
+    ] {
+        let said = text.to_owned();
+        let echo = FnTool::new("echo", "Repeats.", move |_: Value, _| {
+            let said = said.clone();
+            async move { Ok::<_, ToolError>(said) }
+        });
+        let panicking = text.to_owned();
+        let broken = FnTool::new("broken", "Breaks.", move |_: Value, _| {
+            let said = panicking.clone();
+            async move { if said.is_empty() { Ok::<_, ToolError>("") } else { panic!("no account for {said}") } }
+        });
+        let model = scripted([
+            ScriptedReply::call("1", "echo", json!({})).and_call("2", "broken", json!({"note": text})),
+            ScriptedReply::text(text),
+        ]);
+        let agent =
+            agent(&model).secret(Secret::new("bank", secret)).tool(echo).tool(broken).build().unwrap();
+        let run = Scenario::new(agent).start(Prompt::new("go")).await;
+        assert!(answered(&run).contains("[secret bank]"), "{text}: {}", answered(&run));
+        for shown in
+            [log_of(&run), run.transcript(), format!("{:?}", run.report()), format!("{:?}", model.requests())]
+        {
+            assert!(!shown.contains(text), "{text} in {shown}");
+            assert!(!shown.contains("4711") && !shown.contains("NDcxM"), "{text} in {shown}");
+        }
+    }
+}

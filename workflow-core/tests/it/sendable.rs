@@ -7,7 +7,7 @@ use serde_json::Value;
 use workflow_core::prelude::*;
 use workflow_core::report::RequestId;
 use workflow_core::store::{Retention, RunQuery};
-use workflow_core::{AnyRun, Cancellation, Pause, RunHandle, RunId, Seq};
+use workflow_core::{AnyRun, Cancellation, Pause, ResumeError, RunHandle, RunId, Seq};
 
 #[path = "../../../ci/sendable.rs"]
 pub(crate) mod functions;
@@ -38,6 +38,7 @@ impl Flow {
 
 // S33
 #[test]
+#[expect(deprecated, reason = "former names are public as well")]
 fn the_futures_of_all_public_functions_can_move_to_another_thread() {
     each_future_is_send! { include_str!("../../../docs/public/workflow-core.txt");
         workflow_core::Cancellation::cancelled => (&_,);
@@ -80,9 +81,10 @@ fn the_futures_of_all_public_functions_can_move_to_another_thread() {
         workflow_core::AnyRun::timers => (&_,);
         workflow_core::AnyRun::unpause => (&_,);
         workflow_core::RunHandle::<Flow>::outcome => (&_,);
-        workflow_core::RunResults::<Over>::next => (&mut _,);
+        workflow_core::RunResults::<ResumeError>::next => (&mut _,);
         workflow_core::blocking::<u32, fn(&Cancellation) -> u32> => (fn(&Cancellation) -> u32,);
     }
+    let _ = Flow;
     is_shared::<Engine>();
     is_shared::<AnyRun>();
     is_shared::<RunHandle<Flow>>();

@@ -1,5 +1,7 @@
 //! Parallel nodes: the nodes of their branches, and their joins.
 
+use std::fmt::Write as _;
+
 use expect_test::expect;
 
 use super::support::problems;
@@ -227,7 +229,7 @@ nodes:
     let mut found = String::new();
     for out in ["x", "s", "end", "d", "jj"] {
         for join in ["", ", join: j"] {
-            found += &format!("{out}{join}\n{}", problems(&text(out).replace("JOIN", join)));
+            write!(found, "{out}{join}\n{}", problems(&text(out).replace("JOIN", join))).unwrap();
         }
     }
     expect![[r#"

@@ -13,7 +13,7 @@ use crate::support::Research;
 #[path = "../../../ci/sendable.rs"]
 pub(crate) mod functions;
 
-use functions::each_future_is_send;
+use functions::{each_future_is_send, is_shared};
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 #[event(request, reply = bool)]
@@ -35,4 +35,5 @@ fn the_futures_of_all_public_functions_can_move_to_another_thread() {
         workflow_testkit::TestRun::<Research>::send::<Sent> => (&mut _, Sent);
         workflow_testkit::TestRun::<Research>::settled => (&mut _,);
     }
+    is_shared::<workflow_testkit::VirtualClock>();
 }

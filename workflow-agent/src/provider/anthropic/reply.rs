@@ -6,9 +6,10 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::super::assembly::{Assembly, CallAt, count};
+use super::super::ending::Ending;
 use super::super::failure::Failure;
 use super::super::wire::{Advance, Decoder, error_of, items_of, json_of, str_of};
-use crate::model::{Finish, ModelEvent, ModelReply, Usage};
+use crate::model::{ModelEvent, ModelReply, Usage};
 
 /// A block of a reply that deltas add to.
 #[derive(Debug, Clone, Copy)]
@@ -16,13 +17,21 @@ enum Block {
     Text,
     Thought,
     Call(CallAt),
+    /// One that needs no deltas, or of an unknown type.
+    Other,
 }
+
+/// Where thoughts without a signature stand.
+const PLACE: &str = "thinking";
 
 /// A streamed reply so far.
 pub(in super::super) struct Messages {
     provider: Arc<str>,
     assembly: Assembly,
+    /// The blocks that have not ended.
     blocks: HashMap<u64, Block>,
+    /// The index of the block that began last.
+    last: u64,
     stop: Stop,
     tokens: Tokens,
     is_done: bool,
@@ -51,6 +60,7 @@ impl Messages {
             provider,
             assembly: Assembly::default(),
             blocks: HashMap::new(),
+            last: 0,
             stop: Stop::default(),
             tokens: Tokens::default(),
             is_done: false,
@@ -64,13 +74,11 @@ impl Messages {
             }
             "content_block_start" => {
                 let block = begin(&mut self.assembly, value.get("content_block").unwrap_or(&Value::Null))?;
-                match block {
-                    Some(block) => self.blocks.insert(index_of(value), block),
-                    None => self.blocks.remove(&index_of(value)),
-                };
+                self.last = value.get("index").and_then(Value::as_u64).unwrap_or(self.last.saturating_add(1));
+                self.blocks.insert(self.last, block);
             }
-            "content_block_delta" => self.delta(value),
-            "content_block_stop" => drop(self.blocks.remove(&index_of(value))),
+            "content_block_delta" => self.delta(value)?,
+            "content_block_stop" => drop(self.blocks.remove(&self.index_of(value))),
             "message_delta" => {
                 self.tokens.read(value.get("usage").unwrap_or(&Value::Null));
                 self.stop.read(value.get("delta").unwrap_or(&Value::Null));
@@ -88,61 +96,73 @@ impl Messages {
         Ok(Advance::Moved)
     }
 
-    fn delta(&mut self, value: &Value) {
+    /// The index of an event. Without one, it is about the block that began last.
+    fn index_of(&self, value: &Value) -> u64 {
+        value.get("index").and_then(Value::as_u64).unwrap_or(self.last)
+    }
+
+    /// Adds to a block. Arguments that belong to no open call make the reply unusable: without them, their call would run with
+    /// others.
+    fn delta(&mut self, value: &Value) -> Result<(), Failure> {
         let delta = value.get("delta").unwrap_or(&Value::Null);
-        match (self.blocks.get(&index_of(value)), str_of(delta, "type")) {
-            (Some(Block::Text), "text_delta") => self.assembly.text(str_of(delta, "text")),
-            (Some(Block::Thought), "thinking_delta") => self.assembly.thought(str_of(delta, "thinking")),
+        let block = self.blocks.get(&self.index_of(value)).copied();
+        match (block, str_of(delta, "type")) {
+            (Some(Block::Text) | None, "text_delta") => self.assembly.text(str_of(delta, "text")),
+            (Some(Block::Thought) | None, "thinking_delta") => {
+                self.assembly.thought(str_of(delta, "thinking"), PLACE);
+            }
             (Some(Block::Thought), "signature_delta") => self.assembly.sign_on(str_of(delta, "signature")),
             (Some(Block::Call(at)), "input_json_delta") => {
-                self.assembly.arguments(*at, str_of(delta, "partial_json"));
+                self.assembly.arguments(at, str_of(delta, "partial_json"));
+            }
+            (Some(Block::Text | Block::Thought) | None, "input_json_delta")
+                if !str_of(delta, "partial_json").is_empty() =>
+            {
+                return Err(Failure::unusable("arguments of the reply belong to no call"));
             }
             _ => {}
         }
+        Ok(())
     }
 
-    fn reply(&mut self) -> Result<ModelReply, Failure> {
-        let finish = match self.stop.reason.as_deref().ok_or_else(Failure::broken_off)? {
-            "end_turn" | "stop_sequence" => self.assembly.complete(),
-            "tool_use" => Finish::ToolUse,
-            "max_tokens" => Finish::Length,
-            "refusal" => Finish::Refusal,
-            "model_context_window_exceeded" => {
-                return Err(Failure::context_limit("the reply reached the end of the context window"));
-            }
-            unknown => return Err(Failure::unknown_finish(unknown)),
+    /// The reply. `is_ended` says that it is whole also without a reason for its end.
+    fn reply(&mut self, is_ended: bool) -> Result<ModelReply, Failure> {
+        let ending = match self.stop.reason.as_deref() {
+            None if !is_ended => return Err(Failure::broken_off()),
+            reason => Ending::of(reason.unwrap_or_default())?,
         };
-        if finish == Finish::Refusal && !self.assembly.has_text() {
+        if ending == Ending::Refusal && !self.assembly.has_text() {
             self.assembly.text(&self.stop.explanation);
         }
-        Ok(self.assembly.reply(&self.provider, finish, self.tokens.usage()))
+        let finish = ending.finish(&self.assembly);
+        self.assembly.reply(&self.provider, finish, self.tokens.usage())
     }
 }
 
 /// Begins a block. A block of an unknown type is skipped.
-fn begin(assembly: &mut Assembly, block: &Value) -> Result<Option<Block>, Failure> {
+fn begin(assembly: &mut Assembly, block: &Value) -> Result<Block, Failure> {
     Ok(match str_of(block, "type") {
         "text" => {
             assembly.begin_text();
             assembly.text(str_of(block, "text"));
-            Some(Block::Text)
+            Block::Text
         }
         "thinking" => {
-            assembly.begin_thought();
-            assembly.thought(str_of(block, "thinking"));
+            assembly.begin_thought(PLACE);
+            assembly.thought(str_of(block, "thinking"), PLACE);
             assembly.sign_on(str_of(block, "signature"));
-            Some(Block::Thought)
+            Block::Thought
         }
         "redacted_thinking" => {
             assembly.opaque(block.clone());
-            None
+            Block::Other
         }
         "tool_use" => {
             let at = assembly.call(str_of(block, "id"), str_of(block, "name"))?;
             assembly.whole_arguments(at, block.get("input"));
-            Some(Block::Call(at))
+            Block::Call(at)
         }
-        _ => None,
+        _ => Block::Other,
     })
 }
 
@@ -184,15 +204,8 @@ impl Decoder for Messages {
     }
 
     fn finish(&mut self) -> Result<ModelReply, Failure> {
-        if !self.is_done {
-            return Err(Failure::broken_off());
-        }
-        self.reply()
+        self.reply(self.is_done)
     }
-}
-
-fn index_of(value: &Value) -> u64 {
-    value.get("index").and_then(Value::as_u64).unwrap_or(0)
 }
 
 /// A message in one piece.
@@ -204,5 +217,5 @@ pub(in super::super) fn whole(provider: &Arc<str>, value: &Value) -> Result<Mode
     }
     messages.stop.read(value);
     messages.tokens.read(value.get("usage").unwrap_or(&Value::Null));
-    messages.reply()
+    messages.reply(value.get("content").is_some_and(Value::is_array))
 }

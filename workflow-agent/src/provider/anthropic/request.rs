@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::super::schema::closed;
 use super::super::wire::{Target, arguments_object, id_of, instructed, name_of, parameters};
 use super::ID;
-use crate::model::{Image, Message, ModelRequest, Part, ToolChoice, ToolResult};
+use crate::model::{Image, Message, ModelRequest, Part, ToolChoice, ToolResult, place_of};
 
 /// Stands for a user's message without text, which the provider refuses.
 const EMPTY: &str = "(no text)";
@@ -118,8 +118,12 @@ fn assistant(target: &Target, parts: &[Part]) -> Vec<Value> {
     let blocks = target.returning(parts).filter_map(|part| match part {
         Part::Text(words) => (!words.trim().is_empty()).then(|| text(words)),
         Part::Thought { text, signature } => {
-            let signature = target.own(signature.as_ref())?;
-            Some(json!({ "type": "thinking", "thinking": text, "signature": signature }))
+            let data = target.own(signature.as_ref())?;
+            match place_of(data) {
+                None => Some(json!({ "type": "thinking", "thinking": text, "signature": data })),
+                // Servers with the same interface sign nothing, and demand it back. Anthropic refuses it.
+                Some(_) => (!target.is_original).then(|| json!({ "type": "thinking", "thinking": text })),
+            }
         }
         Part::Call(call) => Some(json!({
             "type": "tool_use", "id": id_of(&call.id, ID), "name": name_of(&call.name), "input": arguments_object(call),

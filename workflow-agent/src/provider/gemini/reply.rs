@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::super::assembly::{Assembly, count};
 use super::super::failure::Failure;
 use super::super::wire::{Advance, Decoder, error_of, items_of, json_of, str_of};
-use super::SIGNATURE;
+use super::{PLACE, SIGNATURE};
 use crate::model::{Finish, ModelEvent, ModelReply, Usage};
 
 /// Reasons that are refusals of the provider.
@@ -76,7 +76,7 @@ impl Gemini {
                 self.assembly.sign_call(at, signature.clone());
             }
         } else if part.get("thought").and_then(Value::as_bool) == Some(true) {
-            self.assembly.thought(text);
+            self.assembly.thought(text, PLACE);
             if let Some(signature) = signature {
                 self.assembly.sign_thought(signature.clone());
             }
@@ -123,7 +123,7 @@ impl Decoder for Gemini {
             reason if REFUSALS.contains(&reason) => Finish::Refusal,
             unknown => return Err(Failure::unknown_finish(unknown)),
         };
-        Ok(self.assembly.reply(&self.provider, finish, self.usage))
+        self.assembly.reply(&self.provider, finish, self.usage)
     }
 }
 
@@ -131,6 +131,9 @@ impl Decoder for Gemini {
 pub(in super::super) fn whole(provider: &Arc<str>, value: &Value) -> Result<ModelReply, Failure> {
     let mut gemini = Gemini::new(Arc::clone(provider));
     gemini.read(value)?;
+    // The body is whole, and so is a candidate in it.
+    let has_parts = value.pointer("/candidates/0/content/parts").is_some();
+    gemini.finish = gemini.finish.take().or_else(|| has_parts.then(|| "STOP".to_owned()));
     gemini.finish()
 }
 

@@ -5,10 +5,13 @@ use serde_json::{Map, Value, json};
 use super::super::schema::known_to_gemini;
 use super::super::wire::{Target, arguments_object, id_of, instructed, name_of, parameters};
 use super::{ID, SIGNATURE};
-use crate::model::{Image, Message, ModelRequest, Part, ToolChoice, ToolResult};
+use crate::model::{Image, Message, ModelRequest, Part, ToolChoice, ToolResult, place_of};
 
 /// The value that the provider accepts instead of the signature of a call that it did not make.
 const UNSIGNED: &str = "skip_thought_signature_validator";
+
+/// Stands for a user's message without text.
+const EMPTY: &str = "(no text)";
 
 /// The body of a request.
 pub(in super::super) fn body(target: &Target, request: &ModelRequest) -> Value {
@@ -29,7 +32,7 @@ pub(in super::super) fn body(target: &Target, request: &ModelRequest) -> Value {
     }
     let mut body = json!({ "contents": contents.collect::<Value>(), "generationConfig": config });
     let system = instructed(request, output.filter(|_| !is_native));
-    if !system.is_empty() {
+    if !system.trim().is_empty() {
         body["systemInstruction"] = json!({ "parts": [{ "text": system }] });
     }
     if !request.tools.is_empty() {
@@ -53,7 +56,12 @@ fn is_recent(model: &str) -> bool {
 }
 
 fn user(text: &str, images: &[Image]) -> Vec<Value> {
-    let text = (!text.is_empty() || images.is_empty()).then(|| json!({ "text": text }));
+    // The provider refuses empty parts.
+    let text = match text {
+        "" if images.is_empty() => Some(json!({ "text": EMPTY })),
+        "" => None,
+        text => Some(json!({ "text": text })),
+    };
     let images = images.iter().map(|image| match image {
         Image::Url(url) => {
             let mut file = json!({ "fileUri": url });
@@ -88,13 +96,18 @@ fn model(target: &Target, parts: &[Part]) -> Vec<Value> {
     let mut is_said = false;
     for part in target.returning(parts) {
         match part {
+            Part::Text(text) if text.is_empty() => {}
             Part::Text(text) => {
-                is_said |= !text.is_empty();
+                is_said = true;
                 sent.push(json!({ "text": text }));
             }
             Part::Thought { text, signature } => {
+                let signature = target.own(signature.as_ref()).filter(|data| place_of(data).is_none());
+                if text.is_empty() && signature.is_none() {
+                    continue;
+                }
                 let mut part = json!({ "text": text, "thought": true });
-                sign(&mut part, target.own(signature.as_ref()));
+                sign(&mut part, signature);
                 sent.push(part);
             }
             Part::Call(call) => {

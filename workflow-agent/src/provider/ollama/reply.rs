@@ -5,40 +5,46 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::super::assembly::{Assembly, count};
+use super::super::ending::Ending;
 use super::super::failure::Failure;
 use super::super::wire::{Advance, Decoder, error_of, items_of, json_of, str_of};
-use crate::model::{Finish, ModelEvent, ModelReply, Usage};
+use crate::model::{ModelEvent, ModelReply, Usage};
+
+/// The field of thoughts.
+const PLACE: &str = "thinking";
 
 /// A reply so far.
 pub(in super::super) struct Ollama {
     provider: Arc<str>,
     assembly: Assembly,
-    /// The reason, once the reply is done.
-    done: Option<String>,
+    is_done: bool,
+    /// The reason for the end; empty without one.
+    reason: String,
     usage: Option<Usage>,
 }
 
 impl Ollama {
     pub(in super::super) fn new(provider: Arc<str>) -> Self {
-        Self { provider, assembly: Assembly::default(), done: None, usage: None }
+        Self { provider, assembly: Assembly::default(), is_done: false, reason: String::new(), usage: None }
     }
 
     fn read(&mut self, value: &Value) -> Result<Advance, Failure> {
         error_of(value)?;
         let message = value.get("message").unwrap_or(&Value::Null);
-        self.assembly.thought(str_of(message, "thinking"));
+        self.assembly.thought(str_of(message, "thinking"), PLACE);
         self.assembly.text(str_of(message, "content"));
         for call in items_of(message, "tool_calls") {
             let function = call.get("function").unwrap_or(&Value::Null);
             let at = self.assembly.call(str_of(call, "id"), str_of(function, "name"))?;
             self.assembly.whole_arguments(at, function.get("arguments"));
         }
-        if value.get("done").and_then(Value::as_bool) != Some(true) {
-            return Ok(Advance::Moved);
+        self.usage = usage(value).or(self.usage);
+        let reason = str_of(value, "done_reason");
+        if !reason.is_empty() {
+            reason.clone_into(&mut self.reason);
         }
-        self.done = Some(str_of(value, "done_reason").to_owned());
-        self.usage = usage(value);
-        Ok(Advance::Done)
+        self.is_done |= value.get("done").and_then(Value::as_bool) == Some(true);
+        Ok(if self.is_done { Advance::Done } else { Advance::Moved })
     }
 }
 
@@ -51,13 +57,13 @@ impl Decoder for Ollama {
         std::mem::take(&mut self.assembly.shown)
     }
 
+    /// A reply is whole once it is done, or if its body ends after a reason.
     fn finish(&mut self) -> Result<ModelReply, Failure> {
-        let finish = match self.done.as_deref().ok_or_else(Failure::broken_off)? {
-            "stop" => self.assembly.complete(),
-            "length" => Finish::Length,
-            unknown => return Err(Failure::unknown_finish(unknown)),
-        };
-        Ok(self.assembly.reply(&self.provider, finish, self.usage))
+        if !self.is_done && self.reason.is_empty() {
+            return Err(Failure::broken_off());
+        }
+        let finish = Ending::of(&self.reason)?.finish(&self.assembly);
+        self.assembly.reply(&self.provider, finish, self.usage)
     }
 }
 
@@ -65,6 +71,7 @@ impl Decoder for Ollama {
 pub(in super::super) fn whole(provider: &Arc<str>, value: &Value) -> Result<ModelReply, Failure> {
     let mut ollama = Ollama::new(Arc::clone(provider));
     ollama.read(value)?;
+    ollama.is_done |= value.get("message").is_some_and(Value::is_object) && value.get("done").is_none();
     ollama.finish()
 }
 

@@ -60,6 +60,7 @@ fn user(text: &str, images: &[Image]) -> Result<Value, Failure> {
 
 fn assistant(target: &Target, parts: &[Part]) -> Option<Value> {
     let mut text = String::new();
+    let mut thoughts = String::new();
     let mut calls = Vec::new();
     for part in target.returning(parts) {
         match part {
@@ -67,13 +68,17 @@ fn assistant(target: &Target, parts: &[Part]) -> Option<Value> {
             Part::Call(call) => calls.push(json!({ "function": {
                 "name": name_of(&call.name), "arguments": arguments_object(call),
             }})),
-            Part::Thought { .. } | Part::Opaque(_) => {}
+            Part::Thought { text, .. } => thoughts.push_str(text),
+            Part::Opaque(_) => {}
         }
     }
     if text.is_empty() && calls.is_empty() {
         return None;
     }
     let mut message = json!({ "role": "assistant", "content": text });
+    if !thoughts.is_empty() {
+        message["thinking"] = thoughts.into();
+    }
     if !calls.is_empty() {
         message["tool_calls"] = calls.into();
     }

@@ -1,22 +1,25 @@
 //! Replies of chat completions, streamed and whole.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::super::assembly::{Assembly, CallAt, count};
+use super::super::assembly::{Assembly, count};
+use super::super::ending::Ending;
 use super::super::failure::Failure;
 use super::super::wire::{Advance, Decoder, error_of, items_of, json_of, str_of};
+use super::calls::{self, Calls};
+use super::thoughts::{PARTS, Thoughts};
 use crate::model::{Finish, ModelEvent, ModelReply, Usage};
 
 /// A streamed reply so far.
 pub(in super::super) struct Chat {
     provider: Arc<str>,
     assembly: Assembly,
-    /// The call that fragments with this index belong to.
-    by_index: HashMap<u64, CallAt>,
-    last: Option<CallAt>,
+    thoughts: Thoughts,
+    calls: Calls,
+    /// Whether the reply comes in one piece.
+    is_whole: bool,
     is_refusal: bool,
     finish: Option<String>,
     usage: Option<Usage>,
@@ -28,8 +31,9 @@ impl Chat {
         Self {
             provider,
             assembly: Assembly::default(),
-            by_index: HashMap::new(),
-            last: None,
+            thoughts: Thoughts::default(),
+            calls: Calls::default(),
+            is_whole: false,
             is_refusal: false,
             finish: None,
             usage: None,
@@ -39,21 +43,23 @@ impl Chat {
 
     /// Reads the first choice. Returns whether the reply has more than before.
     fn choice(&mut self, choice: &Value, message: &Value) -> Result<bool, Failure> {
-        let thought = ["reasoning_content", "reasoning"].map(|key| str_of(message, key));
-        let thought = thought.into_iter().find(|text| !text.is_empty()).unwrap_or_default();
-        self.assembly.thought(thought);
-        let mut moved = !thought.is_empty() | self.content(message.get("content"));
+        let mut moved = self.thoughts.add(&mut self.assembly, message);
+        moved |= self.content(message.get("content"));
         let refusal = str_of(message, "refusal");
         if !refusal.is_empty() {
             self.is_refusal = true;
             self.assembly.text(refusal);
             moved = true;
         }
-        for fragment in items_of(message, "tool_calls") {
-            self.call(fragment)?;
-            moved = true;
+        let calls = items_of(message, "tool_calls");
+        moved |= !calls.is_empty();
+        if self.is_whole {
+            calls.iter().try_for_each(|call| calls::whole(&mut self.assembly, call))?;
+        } else {
+            self.calls.add(&mut self.assembly, calls)?;
         }
-        if let Some(reason) = choice.get("finish_reason").and_then(Value::as_str) {
+        let reason = str_of(choice, "finish_reason");
+        if !reason.is_empty() {
             self.finish = Some(reason.to_owned());
             moved = true;
         }
@@ -71,50 +77,13 @@ impl Chat {
                 for part in parts {
                     self.assembly.text(str_of(part, "text"));
                     for thought in items_of(part, "thinking") {
-                        self.assembly.thought(str_of(thought, "text"));
+                        self.assembly.thought(str_of(thought, "text"), PARTS);
                     }
                 }
                 !parts.is_empty()
             }
             _ => false,
         }
-    }
-
-    /// A fragment of a call. Its index may be missing, or be that of an earlier call with another id.
-    fn call(&mut self, fragment: &Value) -> Result<(), Failure> {
-        let index = fragment.get("index").and_then(Value::as_u64);
-        let function = fragment.get("function").unwrap_or(&Value::Null);
-        let (id, name) = (str_of(fragment, "id"), str_of(function, "name"));
-        let known = match index {
-            Some(index) => self.by_index.get(&index).copied(),
-            None if id.is_empty() && !name.is_empty() => {
-                self.last.filter(|last| !self.assembly.has_arguments(*last))
-            }
-            None => self.last,
-        };
-        let known = known.filter(|at| id.is_empty() || self.assembly.has_id(*at, id));
-        let at = match known {
-            Some(at) => at,
-            None => self.assembly.call(id, name)?,
-        };
-        self.assembly.id(at, id);
-        self.assembly.name(at, name);
-        match function.get("arguments") {
-            Some(Value::String(piece)) => self.assembly.arguments(at, piece),
-            value => {
-                if value.is_some_and(Value::is_object) {
-                    self.assembly.whole_arguments(at, value);
-                }
-            }
-        }
-        if let Some(extra) = fragment.get("extra_content").filter(|extra| !extra.is_null()) {
-            self.assembly.sign_call(at, extra.clone());
-        }
-        if let Some(index) = index {
-            self.by_index.insert(index, at);
-        }
-        self.last = Some(at);
-        Ok(())
     }
 
     fn read(&mut self, value: &Value, key: &str) -> Result<bool, Failure> {
@@ -132,20 +101,19 @@ impl Chat {
         Ok(moved)
     }
 
-    fn reply(&mut self) -> Result<ModelReply, Failure> {
-        let reason = self.finish.as_deref().ok_or_else(Failure::broken_off)?;
+    /// The reply. `is_ended` says that it is whole also without a reason for its end.
+    fn reply(&mut self, is_ended: bool) -> Result<ModelReply, Failure> {
+        let reason = self.finish.as_deref();
         let finish = match reason {
+            None if !is_ended => return Err(Failure::broken_off()),
             _ if self.is_refusal => Finish::Refusal,
-            "stop" => self.assembly.complete(),
-            "tool_calls" | "function_call" => Finish::ToolUse,
-            "length" | "model_length" => Finish::Length,
-            "content_filter" => Finish::Refusal,
-            "insufficient_system_resource" => {
+            Some("insufficient_system_resource") => {
                 return Err(Failure::transient("the provider lacked resources to end the reply"));
             }
-            unknown => return Err(Failure::unknown_finish(unknown)),
+            reason => Ending::of(reason.unwrap_or_default())?.finish(&self.assembly),
         };
-        Ok(self.assembly.reply(&self.provider, finish, self.usage))
+        self.thoughts.end(&mut self.assembly);
+        self.assembly.reply(&self.provider, finish, self.usage)
     }
 }
 
@@ -167,18 +135,15 @@ impl Decoder for Chat {
     }
 
     fn finish(&mut self) -> Result<ModelReply, Failure> {
-        if !self.is_done {
-            return Err(Failure::broken_off());
-        }
-        self.reply()
+        self.reply(self.is_done)
     }
 }
 
 /// A reply in one piece.
 pub(in super::super) fn whole(provider: &Arc<str>, value: &Value) -> Result<ModelReply, Failure> {
-    let mut chat = Chat::new(Arc::clone(provider));
+    let mut chat = Chat { is_whole: true, ..Chat::new(Arc::clone(provider)) };
     chat.read(value, "message")?;
-    chat.reply()
+    chat.reply(!items_of(value, "choices").is_empty())
 }
 
 fn usage(value: &Value) -> Option<Usage> {

@@ -1,11 +1,12 @@
 //! Requests for chat completions.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::super::schema::is_strict;
-use super::super::wire::{Target, arguments_text, id_of, image_url, name_of, parameters};
+use super::super::wire::{Target, arguments_text, id_of, image_url, name_of, parameters, str_of};
 use super::ID;
-use crate::model::{Image, Message, ModelRequest, Part, ToolChoice, ToolUse};
+use super::thoughts::{DETAILS, PARTS, text_field};
+use crate::model::{Image, Message, ModelRequest, Part, ToolChoice, ToolUse, place_of};
 
 /// The body of a request.
 pub(in super::super) fn body(target: &Target, request: &ModelRequest) -> Value {
@@ -64,24 +65,66 @@ fn content(text: &str, images: &[Image]) -> Value {
 fn assistant(target: &Target, parts: &[Part]) -> Option<Value> {
     let mut text = String::new();
     let mut calls = Vec::new();
+    let mut thoughts = Map::new();
     for part in target.returning(parts) {
         match part {
             Part::Text(piece) => text.push_str(piece),
             Part::Call(one) => calls.push(call(target, one)),
-            Part::Thought { .. } | Part::Opaque(_) => {}
+            Part::Thought { text, signature } => {
+                if let Some(data) = target.own(signature.as_ref()) {
+                    thought(&mut thoughts, text, place_of(data).unwrap_or(data));
+                }
+            }
+            Part::Opaque(_) => {}
         }
     }
     if text.is_empty() && calls.is_empty() {
         return None;
     }
-    let mut message = json!({ "role": "assistant", "content": text });
-    if !calls.is_empty() {
-        if text.is_empty() {
-            message["content"] = Value::Null;
+    let content = match thoughts.remove(PARTS) {
+        Some(Value::Array(mut all)) => {
+            all.extend((!text.is_empty()).then(|| json!({ "type": "text", "text": text })));
+            Value::Array(all)
         }
-        message["tool_calls"] = calls.into();
+        _ if text.is_empty() => Value::Null,
+        _ => text.into(),
+    };
+    let mut message = json!({ "role": "assistant", "content": content });
+    if let Some(fields) = message.as_object_mut() {
+        fields.append(&mut thoughts);
+        if !calls.is_empty() {
+            fields.insert("tool_calls".to_owned(), calls.into());
+        }
     }
     Some(message)
+}
+
+/// Adds a thought to the field in which it came.
+fn thought(fields: &mut Map<String, Value>, text: &str, place: &Value) {
+    match place {
+        Value::String(field) if field == PARTS => {
+            let part = json!({ "type": PARTS, "thinking": [{ "type": "text", "text": text }] });
+            push(fields, PARTS, part);
+        }
+        Value::String(field) => match fields.get_mut(field) {
+            Some(Value::String(before)) => before.push_str(text),
+            _ => drop(fields.insert(field.clone(), text.into())),
+        },
+        Value::Object(detail) => {
+            let mut detail = detail.clone();
+            if let Some(field) = text_field(str_of(place, "type")).filter(|_| !text.is_empty()) {
+                detail.insert(field.to_owned(), text.into());
+            }
+            push(fields, DETAILS, detail.into());
+        }
+        _ => {}
+    }
+}
+
+fn push(fields: &mut Map<String, Value>, field: &str, item: Value) {
+    if let Value::Array(items) = fields.entry(field).or_insert_with(|| json!([])) {
+        items.push(item);
+    }
 }
 
 fn call(target: &Target, call: &ToolUse) -> Value {

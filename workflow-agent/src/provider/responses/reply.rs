@@ -1,13 +1,14 @@
 //! Replies of the responses interface, streamed and whole.
 
-use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use super::super::assembly::{Assembly, count};
+use super::super::ending::Ending;
 use super::super::failure::Failure;
 use super::super::wire::{Advance, Decoder, error_of, items_of, json_of, str_of};
+use super::STATE;
 use crate::model::{Finish, ModelEvent, ModelReply, Usage};
 
 /// The most items of a reply that are read.
@@ -17,40 +18,86 @@ const ITEMS: usize = 4_096;
 pub(in super::super) struct Responses {
     provider: Arc<str>,
     shown: Vec<ModelEvent>,
-    /// Items that are whole, and of calls that are not, what has come of them.
-    items: BTreeMap<u64, Value>,
-    /// Arguments in fragments, for servers that never repeat the whole item.
-    arguments: HashMap<u64, String>,
+    items: Vec<Item>,
     /// The response as its last event has it.
     response: Option<Value>,
 }
 
+/// An item of a streamed reply.
+struct Item {
+    /// Its place in the response, if the server says it.
+    index: Option<u64>,
+    value: Value,
+    /// The arguments of a call as they come, for servers that never repeat the whole item.
+    arguments: String,
+    is_done: bool,
+}
+
+impl Item {
+    fn is_call(&self) -> bool {
+        str_of(&self.value, "type") == "function_call"
+    }
+
+    /// Whether the item has an id, and this is a different one.
+    fn is_other(&self, id: &str) -> bool {
+        let own = str_of(&self.value, "id");
+        !own.is_empty() && !id.is_empty() && own != id
+    }
+
+    fn finish(mut self) -> Option<Value> {
+        if self.is_done || !self.is_call() {
+            return self.is_done.then_some(self.value);
+        }
+        if let Some(fields) = self.value.as_object_mut().filter(|_| !self.arguments.is_empty()) {
+            fields.insert("arguments".to_owned(), self.arguments.into());
+        }
+        Some(self.value)
+    }
+}
+
 impl Responses {
     pub(in super::super) fn new(provider: Arc<str>) -> Self {
-        Self {
-            provider,
-            shown: Vec::new(),
-            items: BTreeMap::new(),
-            arguments: HashMap::new(),
-            response: None,
-        }
+        Self { provider, shown: Vec::new(), items: Vec::new(), response: None }
+    }
+
+    /// The item that an event is about: by the id of the item, else by its place, else the one that is not done. Some servers have
+    /// one place for all items, and some have another id in each event.
+    fn known(&mut self, id: &str, index: Option<u64>, begins: bool) -> Option<&mut Item> {
+        let has_id = |item: &Item| !id.is_empty() && str_of(&item.value, "id") == id;
+        let is_there = |item: &Item| {
+            let is_over = item.is_done || begins && item.is_other(id);
+            !is_over && (item.index == index || index.is_none() && !begins)
+        };
+        let found = self.items.iter().rposition(has_id).or_else(|| self.items.iter().rposition(is_there));
+        self.items.get_mut(found?)
     }
 
     fn item(&mut self, value: &Value, is_done: bool) -> Result<(), Failure> {
         let index = index_of(value);
         let item = value.get("item").unwrap_or(&Value::Null);
-        if self.items.len() >= ITEMS && !self.items.contains_key(&index) {
+        if let Some(known) = self.known(str_of(item, "id"), index, !is_done) {
+            known.value = item.clone();
+            known.is_done = is_done;
+            return Ok(());
+        }
+        if self.items.len() >= ITEMS {
             return Err(Failure::unusable(format!("the reply has more than {ITEMS} items")));
         }
-        let is_call = str_of(item, "type") == "function_call";
-        if is_call && !self.items.contains_key(&index) {
-            self.shown.push(ModelEvent::CallBegun { name: str_of(item, "name").to_owned() });
+        let item = Item { index, value: item.clone(), arguments: String::new(), is_done };
+        if item.is_call() {
+            self.shown.push(ModelEvent::CallBegun { name: str_of(&item.value, "name").to_owned() });
         }
-        if is_done || is_call {
-            self.items.insert(index, item.clone());
-        }
-        if is_done {
-            self.arguments.remove(&index);
+        self.items.push(item);
+        Ok(())
+    }
+
+    /// Adds to the arguments of a call. Those that belong to no call make the reply unusable: their call would run with others.
+    fn arguments(&mut self, value: &Value) -> Result<(), Failure> {
+        let known = self.known(str_of(value, "item_id"), index_of(value), false);
+        match known.filter(|item| item.is_call()) {
+            Some(item) => item.arguments.push_str(str_of(value, "delta")),
+            None if str_of(value, "delta").is_empty() => {}
+            None => return Err(Failure::unusable("arguments of the reply belong to no call")),
         }
         Ok(())
     }
@@ -74,7 +121,7 @@ impl Responses {
                 self.show("\n\n", ModelEvent::Thought);
             }
             "response.function_call_arguments.delta" => {
-                self.arguments.entry(index_of(value)).or_default().push_str(str_of(value, "delta"));
+                self.arguments(value)?;
             }
             "response.output_item.added" => self.item(value, false)?,
             "response.output_item.done" => self.item(value, true)?,
@@ -97,14 +144,9 @@ impl Responses {
 
     /// The items of the events, if the response does not repeat them.
     fn items(&mut self) -> Vec<Value> {
-        for (index, arguments) in std::mem::take(&mut self.arguments) {
-            if let Some(item) = self.items.get_mut(&index)
-                && let Some(fields) = item.as_object_mut()
-            {
-                fields.insert("arguments".to_owned(), arguments.into());
-            }
-        }
-        std::mem::take(&mut self.items).into_values().collect()
+        let mut items = std::mem::take(&mut self.items);
+        items.sort_by_key(|item| item.index);
+        items.into_iter().filter_map(Item::finish).collect()
     }
 }
 
@@ -131,8 +173,8 @@ impl Decoder for Responses {
     }
 }
 
-fn index_of(value: &Value) -> u64 {
-    value.get("output_index").and_then(Value::as_u64).unwrap_or(0)
+fn index_of(value: &Value) -> Option<u64> {
+    value.get("output_index").and_then(Value::as_u64)
 }
 
 /// A response in one piece.
@@ -154,17 +196,23 @@ pub(in super::super) fn whole(provider: &Arc<str>, response: &Value) -> Result<M
     }
     let finish = finish(response, is_refusal, &assembly)?;
     let usage = usage(response.get("usage").unwrap_or(&Value::Null));
-    Ok(assembly.reply(provider, finish, usage))
+    assembly.reply(provider, finish, usage)
 }
 
 fn finish(response: &Value, is_refusal: bool, assembly: &Assembly) -> Result<Finish, Failure> {
     let reason = response.pointer("/incomplete_details/reason").and_then(Value::as_str).unwrap_or_default();
     Ok(match (str_of(response, "status"), reason) {
-        ("completed", _) if is_refusal => Finish::Refusal,
+        ("completed" | "", _) if is_refusal => Finish::Refusal,
         ("completed", _) => assembly.complete(),
-        ("incomplete", "max_output_tokens") => Finish::Length,
-        ("incomplete", "content_filter") => Finish::Refusal,
-        ("incomplete", reason) => return Err(Failure::unknown_finish(reason)),
+        // Some servers leave out the status of a whole response.
+        ("", _) if response.get("output").is_some() => assembly.complete(),
+        ("", _) => return Err(Failure::broken_off()),
+        // It has an end, and is not complete.
+        ("incomplete", "") => Finish::Length,
+        ("incomplete", reason) => match Ending::of(reason)? {
+            Ending::Complete | Ending::Calls => return Err(Failure::unknown_finish(reason)),
+            ending => ending.finish(assembly),
+        },
         ("failed", _) => return Err(Failure::transient("the response failed, and says nothing more")),
         (status, _) => return Err(Failure::unknown_finish(status)),
     })
@@ -186,14 +234,15 @@ fn message(assembly: &mut Assembly, item: &Value) -> bool {
     is_refusal
 }
 
-/// Reasoning goes back as it came if it carries its state; without, the provider could not find it.
+/// Reasoning goes back as it came. Whether its provider finds it without its state is the concern of requests.
 fn reasoning(assembly: &mut Assembly, item: &Value) {
     let texts =
         |key| items_of(item, key).iter().map(|part| str_of(part, "text")).collect::<Vec<_>>().join("\n\n");
     let summary = texts("summary");
-    assembly.begin_thought();
-    assembly.thought(if summary.is_empty() { texts("content") } else { summary }.as_str());
-    if !str_of(item, "encrypted_content").is_empty() {
+    let text = if summary.is_empty() { texts("content") } else { summary };
+    assembly.begin_thought("item");
+    assembly.thought(&text, "item");
+    if !text.is_empty() || !str_of(item, STATE).is_empty() {
         assembly.sign_thought(item.clone());
     }
 }

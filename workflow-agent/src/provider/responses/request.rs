@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::super::schema::is_strict;
-use super::super::wire::{Target, arguments_text, id_of, image_url, name_of, parameters};
-use super::ID;
+use super::super::wire::{Target, arguments_text, id_of, image_url, name_of, parameters, str_of};
+use super::{ID, STATE};
 use crate::model::{Message, ModelRequest, Part, ToolChoice};
 
 /// The smallest bound of a reply that the provider accepts.
@@ -71,7 +71,11 @@ fn assistant(target: &Target, parts: &[Part]) -> Vec<Value> {
     let mut useful = 0;
     for part in target.returning(parts) {
         match part {
-            Part::Thought { signature, .. } => items.extend(target.own(signature.as_ref()).cloned()),
+            Part::Thought { signature, .. } => {
+                // OpenAI stores nothing here, and so it finds no reasoning without its state.
+                let is_found = |item: &&Value| !target.is_original || !str_of(item, STATE).is_empty();
+                items.extend(target.own(signature.as_ref()).filter(is_found).cloned());
+            }
             Part::Opaque(opaque) => match opaque.data.get("type") {
                 Some(_) => items.push(opaque.data.clone()),
                 None => phase = opaque.data.get("phase").cloned(),

@@ -37,7 +37,7 @@ async fn a_plan_that_stays_unusable_fails_the_project_after_two_returns() {
         planner([circle("one"), circle("two"), circle("three"), plan([task("late", &[])])]);
     let (worker, tasks) = worker(answers);
     let error = builder(&planner, &worker).build().unwrap().run("Release 2.0").await.unwrap_err();
-    assert!(error.to_string().contains("`three`, `x` wait for each other"), "{error}");
+    assert!(error.to_string().contains("in a circle: `three` → `x` → `three`"), "{error}");
     let ProjectFailure::Plan { plans: 3, error } = failure(error) else { panic!() };
     assert_eq!(error.problems, [PlanProblem::Cycle { ids: vec!["three".into(), "x".into()] }]);
     assert_eq!((model.requests().len(), tasks.requests().len()), (3, 0));

@@ -6,21 +6,7 @@ use workflow_core::ErrorClass;
 
 use super::recorded::{expected, streamed};
 use super::server::{self, Server};
-use super::{KINDS, at, hello, last, reply};
-
-/// A80
-#[test]
-fn a_stream_cut_at_any_byte_never_finishes_and_is_transient() {
-    for kind in KINDS {
-        let stream = streamed(kind);
-        for cut in 0..stream.len() {
-            let events = Provider::replay(kind, [&stream.as_bytes()[..cut]]).unwrap();
-            let error = last(events).expect_err("a stream that was cut");
-            assert_eq!(error.class, ErrorClass::Transient, "{kind} cut at {cut}: {error}");
-        }
-        assert!(last(Provider::replay(kind, [&stream]).unwrap()).is_ok(), "{kind}");
-    }
-}
+use super::{KINDS, at, hello, reply};
 
 /// A80
 #[test]

@@ -66,11 +66,44 @@ async fn each_status_has_its_class_and_retry_after_is_kept() {
                 "gemini" => "GEMINI_API_KEY",
                 _ => "",
             };
-            assert!(class == Transient || error.message().contains(variable), "{error}");
+            let names_key = !variable.is_empty() && error.message().contains(variable);
+            assert_eq!(names_key, matches!(status, 401 | 403) && kind != "ollama", "{error}");
+            assert_eq!(error.message().contains("check the model's name"), status == 404, "{error}");
         }
         // Redirects are not followed.
         assert!(server.seen().iter().all(|seen| !seen.path.contains("elsewhere")));
     }
+}
+
+/// A80
+#[tokio::test]
+async fn an_account_without_credit_is_permanent_by_its_code_alone_and_no_question_of_the_key() {
+    let quota = |code: &str, text: &str| json!({"error": {"code": code, "type": code, "message": text}});
+    let cases = [
+        (429, quota("insufficient_quota", "You exceeded your current quota."), Permanent, "check the credit"),
+        // The same words without the code are those of a rate limit.
+        (429, quota("rate_limit_exceeded", "insufficient_quota: slow down"), Transient, ""),
+        (
+            400,
+            quota("invalid_request_error", "Your credit balance is too low."),
+            Permanent,
+            "check the credit",
+        ),
+        (402, quota("payment_required", "pay"), Permanent, "check the credit"),
+        (403, quota("permission_error", "no billing"), Permanent, "check the credit"),
+        (401, quota("invalid_api_key", "wrong"), Permanent, "check the key"),
+    ];
+    for (status, body, class, hint) in cases {
+        let answer = body.clone();
+        let server = Server::start(move |_| server::json(status, &answer)).await;
+        let error = reply(&at("openai", &server).build().unwrap(), hello()).await.unwrap_err();
+        assert_eq!(error.class, class, "{body}: {error}");
+        assert!(error.message().contains(hint), "{error}");
+        assert!(hint == "check the key" || !error.message().contains("check the key"), "{error}");
+    }
+    let event = quota("insufficient_quota", "You exceeded your current quota.");
+    let error = last(Provider::replay("openai", [stream("openai", &[event])]).unwrap()).unwrap_err();
+    assert_eq!(error.class, Permanent, "{error}");
 }
 
 /// A80

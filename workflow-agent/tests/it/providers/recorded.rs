@@ -218,6 +218,8 @@ pub(super) fn whole(kind: &str) -> Value {
 /// What a client reads of the reply. Opaque data belongs to `provider`.
 pub(super) fn expected(kind: &str, provider: &str) -> ModelReply {
     let own = |data: Value| Opaque::new(provider, data);
+    // Thoughts that nobody signed have a mark of where they came.
+    let unsigned = |place: &str| Some(own(json!({ "unsigned": place })));
     let thought = |signature| Part::Thought { text: "Two cities.".into(), signature };
     let call = |id: &str, name: &str, arguments: Value, signature| {
         Part::Call(ToolUse { signature, ..ToolUse::new(id, name, arguments) })
@@ -229,7 +231,12 @@ pub(super) fn expected(kind: &str, provider: &str) -> ModelReply {
         "openai" => {
             let signature = own(json!({"google": {"thought_signature": "S1g-call"}}));
             let [a, _] = plain;
-            vec![thought(None), text, a, call("id_b", "time", json!({}), Some(signature))]
+            vec![
+                thought(unsigned("reasoning_content")),
+                text,
+                a,
+                call("id_b", "time", json!({}), Some(signature)),
+            ]
         }
         "openai_resp" => {
             let before =
@@ -245,9 +252,16 @@ pub(super) fn expected(kind: &str, provider: &str) -> ModelReply {
             let [_, b] = plain;
             let signed = Part::Opaque(own(json!({"thoughtSignature": "S1g-text", "text": true})));
             let a = call("id_a", "weather", bern, Some(own("S1g-call".into())));
-            vec![thought(None), Part::Text("I lo".into()), Part::Text("ök.".into()), signed, a, b]
+            vec![
+                thought(unsigned("thought")),
+                Part::Text("I lo".into()),
+                Part::Text("ök.".into()),
+                signed,
+                a,
+                b,
+            ]
         }
-        _ => [thought(None), text].into_iter().chain(plain).collect(),
+        _ => [thought(unsigned("thinking")), text].into_iter().chain(plain).collect(),
     };
     let usage = Usage::new(30, 7);
     ModelReply::new(parts, Finish::ToolUse).usage(if kind == "ollama" { usage } else { usage.cached(20) })

@@ -46,6 +46,7 @@ async fn signatures_go_back_unchanged_where_they_came_from() {
             "gemini",
             "/contents/1/parts",
             json!([
+            {"text": "Two cities.", "thought": true},
             {"text": "I lo"},
             {"text": "ök.", "thoughtSignature": "S1g-text"},
             {"functionCall": {"id": "id_a", "name": "weather", "args": {"city": "Bern"}}, "thoughtSignature": "S1g-call"},
@@ -54,7 +55,7 @@ async fn signatures_go_back_unchanged_where_they_came_from() {
         (
             "ollama",
             "/messages/2",
-            json!({"role": "assistant", "content": "I loök.", "tool_calls": [
+            json!({"role": "assistant", "content": "I loök.", "thinking": "Two cities.", "tool_calls": [
             {"function": {"name": "weather", "arguments": {"city": "Bern"}}},
             {"function": {"name": "time", "arguments": {}}}]}),
         ),
@@ -84,7 +85,8 @@ fn no_other_provider_receives_them() {
                 assert_eq!(body.contains("S1g"), is_own, "{provider} to {receiver}: {body}");
                 assert_eq!(
                     body.contains("Two cities."),
-                    is_own && matches!(maker, "openai_resp" | "anthropic")
+                    provider == receiver,
+                    "{provider} to {receiver}: {body}"
                 );
                 assert!(body.contains("weather") && body.contains("warm"));
             }
@@ -156,6 +158,7 @@ async fn signed_texts_go_back_unchanged_through_an_agent_too() {
     let agent = Agent::builder("a").model(model).max_turns(2).build().unwrap();
     agent.ask("Hello").await.unwrap_err();
     let parts = server.seen()[1].json().pointer("/contents/1/parts").cloned().unwrap();
-    assert_eq!(parts[0], json!({"text": "I lo"}));
-    assert_eq!(parts[1], json!({"text": "ök.", "thoughtSignature": "S1g-text"}));
+    assert_eq!(parts[0], json!({"text": "Two cities.", "thought": true}));
+    assert_eq!(parts[1], json!({"text": "I lo"}));
+    assert_eq!(parts[2], json!({"text": "ök.", "thoughtSignature": "S1g-text"}));
 }

@@ -158,9 +158,10 @@ fn a_run_that_paid_and_was_cancelled_leaves_what_it_did_with_and_without_a_store
         let (model, paid) = (ScriptedModel::respond(two_payments), Calls::default());
         let agent = careful(&model, &paid);
         life(async {
-            let engine = match has_store {
-                true => Disk::default().healthy().engine(&agent),
-                false => Engine::builder().agent(agent.clone()).build().unwrap(),
+            let engine = if has_store {
+                Disk::default().healthy().engine(&agent)
+            } else {
+                Engine::builder().agent(agent.clone()).build().unwrap()
             };
             let session = session(&engine, &agent);
             let run = pays_and_waits(&session, &paid).await;
