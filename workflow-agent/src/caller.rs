@@ -126,6 +126,7 @@ impl Caller {
     fn redacted(&self, mut reply: ModelReply) -> ModelReply {
         merge(&mut reply.parts);
         self.redact_texts(&mut reply.parts);
+        self.redact_unsigned(&mut reply.parts);
         for part in &mut reply.parts {
             match part {
                 Part::Thought { text, signature } => {
@@ -148,6 +149,29 @@ impl Caller {
             }
         }
         reply
+    }
+
+    /// Thoughts that nobody signed are one text, and a secret may lie across them, or in what a mark says beside the text.
+    fn redact_unsigned(&self, parts: &mut [Part]) {
+        let is_unsigned = |part: &Part| match part {
+            Part::Thought { signature, .. } => signature.as_ref().is_none_or(Opaque::is_mark),
+            _ => false,
+        };
+        let last = parts.iter().rposition(is_unsigned);
+        let mut stream = self.redactor.stream();
+        for (place, part) in parts.iter_mut().enumerate() {
+            if !is_unsigned(part) {
+                continue;
+            }
+            let Part::Thought { text, signature } = part else { continue };
+            *text = stream.push(text);
+            if Some(place) == last {
+                text.push_str(&std::mem::replace(&mut stream, self.redactor.stream()).finish());
+            }
+            if let Some(mark) = signature {
+                self.redactor.value(&mut mark.data);
+            }
+        }
     }
 
     /// The texts of a reply are one text with other parts in between, and a secret may lie across them. A signature behind a

@@ -15,8 +15,10 @@ mod reply;
 mod scripted;
 
 pub use fallback::Fallback;
+pub(crate) use reply::json_bytes;
+#[cfg(feature = "providers")]
+pub(crate) use reply::place_of;
 pub use reply::{Finish, Image, ModelReply, Opaque, Part, ToolUse, Usage};
-pub(crate) use reply::{json_bytes, place_of};
 pub use scripted::{ScriptedModel, ScriptedReply};
 
 use crate::tool::ToolSpec;

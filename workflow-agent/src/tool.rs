@@ -202,9 +202,13 @@ impl ToolSpec {
         self.timeout
     }
 
-    /// Whether the schema names any argument.
+    /// Whether the schema may name any argument.
     pub(crate) fn has_parameters(&self) -> bool {
-        self.schema.get("properties").and_then(Value::as_object).is_some_and(|named| !named.is_empty())
+        let is_named =
+            |key| self.schema.get(key).and_then(Value::as_object).is_some_and(|named| !named.is_empty());
+        let elsewhere = ["$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "if", "dependentSchemas"];
+        ["properties", "patternProperties", "additionalProperties"].into_iter().any(is_named)
+            || elsewhere.into_iter().any(|key| self.schema.get(key).is_some())
     }
 
     /// The characters that the model reads of it.

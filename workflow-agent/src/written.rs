@@ -5,6 +5,8 @@ use serde_json::{Deserializer, Value};
 
 /// The most places of a text at which a value may begin.
 const PLACES: usize = 100;
+/// The column up to which an error says that a bracket begins no value.
+const WORD: usize = 2;
 /// The longest text in bytes that is searched for a value.
 const LONGEST: usize = 1024 * 1024;
 
@@ -33,7 +35,7 @@ pub(crate) fn loose(text: &str) -> Option<Value> {
     if answer.len() > LONGEST {
         return None;
     }
-    alone(answer, '{').or_else(|| alone(answer, '['))
+    alone(answer)
 }
 
 /// The same as a type.
@@ -50,23 +52,28 @@ fn without_language(fenced: &str) -> &str {
     language.map_or(fenced, |end| &fenced[end..])
 }
 
-/// The only value in a text that begins with this bracket.
-fn alone(text: &str, bracket: char) -> Option<Value> {
-    let mut found = None;
+/// The only object in a text, or the only list if it has no object. A value that is broken behind its begin is no value, and
+/// neither are its parts.
+fn alone(text: &str) -> Option<Value> {
+    let (mut objects, mut lists) = (Vec::new(), Vec::new());
     let mut rest = text;
     for _ in 0..PLACES {
-        let Some(at) = rest.find(bracket) else { return found };
+        let Some(at) = rest.find(['{', '[']) else {
+            let found = if objects.is_empty() { lists } else { objects };
+            return <[Value; 1]>::try_from(found).ok().map(|[value]| value);
+        };
         rest = &rest[at..];
         let mut values = Deserializer::from_str(rest).into_iter::<Value>();
-        match values.next() {
-            Some(Ok(value)) => {
-                if found.is_some() {
-                    return None;
-                }
-                found = Some(value);
+        match values.next()? {
+            Ok(value) => {
+                if value.is_object() { &mut objects } else { &mut lists }.push(value);
                 rest = &rest[values.byte_offset()..];
             }
-            _ => rest = &rest[1..],
+            // Words in brackets.
+            Err(error) if error.is_syntax() && error.line() == 1 && error.column() <= WORD => {
+                rest = &rest[1..];
+            }
+            Err(_) => return None,
         }
     }
     None
@@ -101,6 +108,9 @@ mod tests {
             assert_eq!(loose(text), Some(json!({"a": 1})), "{text}");
         }
         assert_eq!(loose("Sorted: [3, 1]."), Some(json!([3, 1])));
+        assert_eq!(loose("Here: [{\"a\":1}]"), Some(json!([{"a": 1}])));
+        assert_eq!(loose("As [1] says: {\"a\":1}"), Some(json!({"a": 1})));
+        assert_eq!(loose("{\"items\":[{\"id\":1}],\"note\":\"a \"quoted\" word\"}"), None);
         for text in ["", "no", "{\"a\":1} or {\"a\":2}", "[1] or [2]", "{\"a\":"] {
             assert_eq!(loose(text), None, "{text}");
         }

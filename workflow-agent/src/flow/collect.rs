@@ -76,11 +76,9 @@ fn sharing(agent: &Agent, results: Vec<ToolDone>) -> Vec<ToolDone> {
         if done.text.len() <= longest {
             return done;
         }
-        let id = &done.call;
-        let note = format!(
-            "\n[The results of this turn were too long together. The log of the run has the whole one, under call `{id}`. To \
-             read more of it, make the call again for less at a time, if repeating it does no harm.]"
-        );
+        // Without the id of the call: results of equal turns have equal texts (A5).
+        let note = "\n[The results of this turn were too long together. The log of the run has this one as a whole, under the id \
+                    of its call. To read more of it, make the call again for less at a time, if repeating it does no harm.]";
         let text = format!("{}{note}", tool::cut(&done.text, longest)).into();
         ToolDone { text, ..done.clone() }
     };

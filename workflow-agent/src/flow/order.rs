@@ -144,6 +144,7 @@ impl<'a> Order<'a> {
 
 /// The state of a reply's calls after an approval or a result.
 pub(super) struct After<'a> {
+    /// Whether the last event is the one with which the reply is over.
     pub(super) is_over: bool,
     /// The calls that the last event lets begin.
     pub(super) begin: Vec<&'a PlannedCall>,
@@ -160,7 +161,9 @@ pub(super) fn after<'a>(planned: &'a Planned, moves: &List<Move>) -> After<'a> {
     let mut latest: Vec<Move> = latest.take_while(|item| order.has(item.call())).collect();
     latest.reverse();
     let mut after = After { is_over: false, begin: Vec::new(), approved: Vec::new(), results: Vec::new() };
+    let mut was_over = false;
     for item in latest {
+        was_over = order.is_over();
         match item {
             Move::Approved(approved) => {
                 after.begin = order.approve(&approved.call);
@@ -172,7 +175,8 @@ pub(super) fn after<'a>(planned: &'a Planned, moves: &List<Move>) -> After<'a> {
             }
         }
     }
-    after.is_over = order.is_over();
+    // A reply is over once: the calls behind a result that ends the run may have their own results later.
+    after.is_over = order.is_over() && !was_over;
     after
 }
 

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
-use workflow_core::ScopeId;
 use workflow_core::report::{LoggedEvent, RunReport};
 use workflow_graph::{NodeContext, ToolCall};
 
@@ -52,20 +51,20 @@ struct Edits(BTreeMap<Arc<str>, Value>);
 
 impl Edits {
     fn of(report: &RunReport) -> Self {
-        // The events of a call are in a branch of its own, its end included.
-        let edits = report.log.iter().filter_map(|logged| Some((logged.scope, edited(logged)?)));
-        let edits: BTreeMap<ScopeId, Value> = edits.collect();
-        let ends = report.log.iter().filter(|logged| edits.contains_key(&logged.scope));
-        let ends = ends.filter_map(|logged| Some((logged.value.downcast::<ToolDone>()?, logged.scope)));
-        Self(ends.filter_map(|(done, scope)| Some((done.call.clone(), edits.get(&scope)?.clone()))).collect())
+        Self(report.log.iter().filter_map(edited).collect())
     }
 }
 
-fn edited(logged: &LoggedEvent) -> Option<Value> {
-    match logged.value.downcast::<ActCall>() {
-        Some(call) => call.edited.clone(),
-        None => logged.value.downcast::<ReadCall>()?.edited.clone(),
-    }
+/// The call that an event begins with edited arguments. Runs of agents from before name no call here: they show the arguments
+/// of the model.
+fn edited(logged: &LoggedEvent) -> Option<(Arc<str>, Value)> {
+    let (call, edited) = if let Some(begun) = logged.value.downcast::<ActCall>() {
+        (Arc::clone(&begun.call), begun.edited.clone())
+    } else {
+        let begun = logged.value.downcast::<ReadCall>()?;
+        (Arc::clone(&begun.call), begun.edited.clone())
+    };
+    edited.filter(|_| !call.is_empty()).map(|edited| (call, edited))
 }
 
 /// A call that ended, with the arguments that it ran with.

@@ -4,7 +4,7 @@ use std::ops::AddAssign;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// The whole reply of a model.
 #[derive(Debug, Clone, PartialEq)]
@@ -128,8 +128,9 @@ impl Opaque {
     }
 
     /// The mark of a thought that its provider did not sign. This data says where the provider has it.
+    #[cfg(feature = "providers")]
     pub(crate) fn unsigned(self) -> Self {
-        Self { data: json!({ UNSIGNED: self.data }), ..self }
+        Self { data: serde_json::json!({ UNSIGNED: self.data }), ..self }
     }
 
     /// Whether the data is a mark, which fits any text, and no signature.

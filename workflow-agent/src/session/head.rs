@@ -140,13 +140,18 @@ impl Head {
         }
     }
 
-    /// The head without its last exchange, whose run may still end otherwise, or has done so.
+    /// The head without its last exchange, whose run has ended otherwise. What such a run left stays.
     pub(super) fn before_last(self) -> Self {
+        if self.entered.as_ref().is_some_and(|entered| entered.left) { self } else { self.without_last() }
+    }
+
+    /// The head without its last exchange, whose run may still end otherwise.
+    pub(super) fn without_last(self) -> Self {
         match self.entered {
-            Some(Entered { last, summary, left: false, .. }) => {
+            Some(Entered { last, summary, .. }) => {
                 Self { last, summary, count: self.count.saturating_sub(1), entered: None, ..self }
             }
-            _ => self,
+            None => self,
         }
     }
 

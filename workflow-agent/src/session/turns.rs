@@ -112,6 +112,7 @@ async fn started(session: &Session) -> Result<u64, SessionError> {
 pub(super) async fn settled(session: &Session) -> Result<Head, SessionError> {
     let head = head::read_complete(&session.context(), &session.key()).await?;
     match status(session, &session.run_id(head.last)).await? {
+        Some(status) if !status.is_ended() => Ok(head.without_last()),
         Some(status) if status != RunStatus::Completed => Ok(head.before_last()),
         _ => Ok(head),
     }

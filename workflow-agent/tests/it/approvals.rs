@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use workflow_agent::entry::FailureClass;
+use workflow_agent::entry::{Entry, FailureClass};
 use workflow_agent::model::{ModelRequest, ScriptedModel, ScriptedReply};
 use workflow_agent::prelude::*;
 use workflow_agent::{
@@ -227,6 +227,19 @@ async fn the_time_to_answer_can_be_set_and_an_expiry_counts_as_a_rejection() {
         matches!(outcome, Outcome::Stopped(stopped) if matches!(stopped.reason, StopReason::Failed { class: FailureClass::Rejected, .. }))
     );
     assert!(began.elapsed() < Duration::from_secs(61));
+}
+
+/// A2, A21
+#[tokio::test(start_paused = true)]
+async fn two_rejections_of_one_moment_end_the_run_once() {
+    let calls = call("1", "visit", "A").and_call("2", "visit", json!({"city": "B"}));
+    let model = then_done(calls);
+    let agent = agent(&model).tool(needs_approval(&Calls::default())).on_rejection(OnRejection::Stop);
+    let run = Desk::of(agent.approval_expires(Duration::from_mins(1))).start().await;
+    assert!(matches!(run.outcome().await.unwrap(), Outcome::Stopped(_)));
+    let report = run.handle().report_so_far().await.unwrap();
+    let entries = report.log.iter().filter_map(|logged| logged.value.downcast::<Entry>());
+    assert_eq!(entries.filter(|entry| matches!(&**entry, Entry::Results { .. })).count(), 1);
 }
 
 /// A22

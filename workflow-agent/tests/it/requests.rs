@@ -243,6 +243,17 @@ async fn equal_turns_are_noted_after_three_and_stop_after_five() {
     assert_eq!((answered(&run), notes(&model.requests()[8])), ("done".to_owned(), 0));
 }
 
+/// A5, A16
+#[tokio::test]
+async fn equal_turns_repeat_also_if_their_results_are_too_long_for_the_window() {
+    let long = workflow_agent::tool::FnTool::new("weather", "Says much.", |_: crate::parts::City, _| async {
+        Ok::<_, ToolError>("rain ".repeat(4_000))
+    });
+    let model = looping(8).limits(ModelLimits::new(8_192, 100));
+    let run = run(agent(&model).tool(long), "go").await;
+    assert_eq!(reason(&run), &StopReason::Looping { turns: 5 });
+}
+
 fn notes(request: &ModelRequest) -> usize {
     request.messages.iter().filter(|message| message.text().contains("same tool calls")).count()
 }

@@ -1,7 +1,7 @@
 //! Registered secrets: in no log, display, result, error or span.
 
 use serde_json::{Value, json};
-use workflow_agent::model::{Finish, ModelError, ModelReply, Part, ScriptedReply};
+use workflow_agent::model::{Finish, ModelError, ModelReply, Opaque, Part, ScriptedReply};
 use workflow_agent::prelude::*;
 use workflow_agent::tool::FnTool;
 use workflow_agent::{AgentProblem, Decision};
@@ -51,6 +51,25 @@ async fn a_reply_has_no_secret_wherever_its_pieces_are_split() {
         assert_eq!(thoughts, "[secret bank]");
         assert_clean(&run);
     }
+}
+
+/// A18
+#[tokio::test]
+async fn a_secret_across_thoughts_that_nobody_signed_or_in_their_marks_is_found() {
+    let thought = |text: &str, mark: Value| Part::Thought {
+        text: text.to_owned(),
+        signature: Some(Opaque::new("openai", json!({ "unsigned": mark }))),
+    };
+    let parts = vec![
+        thought(&format!("a {}", &KEY[..6]), json!({"index": 0})),
+        thought(&KEY[6..], json!({"index": 1, "summary": KEY})),
+        Part::Text("done".into()),
+    ];
+    let model = scripted([ScriptedReply::reply(ModelReply::new(parts, Finish::Stop))]);
+    let agent = agent(&model).secret(key()).build().unwrap();
+    let run = Scenario::new(agent).start(Prompt::new("go")).await;
+    assert_eq!(answered(&run), "done");
+    assert_clean(&run);
 }
 
 /// A18

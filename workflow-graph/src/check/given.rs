@@ -1,6 +1,8 @@
 //! The input that a node gives beside the schema of its taker: fields that are missing or unknown, and values that can never
 //! fit. Values that only a run knows are taken to be complete, and to fit where their type may.
 
+use std::rc::Rc;
+
 use jsonschema::PatternOptions;
 use serde_json::Value;
 
@@ -8,10 +10,14 @@ use super::shape::{is_open, resolved};
 use super::typing::Typing;
 use crate::document::Source;
 use crate::document::model::{Name, Node};
+use crate::document::native::schema::refers;
 use crate::document::template::{Expression, Template};
 use crate::expression::{Type, short};
 use crate::problem::Code;
 use crate::problem::sink::Problems;
+
+/// The most fields that a remedy lists.
+const LISTED: usize = 100;
 
 /// The function or graph that takes the input of a node.
 #[derive(Debug, Clone, Copy)]
@@ -35,6 +41,9 @@ pub(crate) fn check(
     let Taker { kind, name, schema, has_defaults } = taker;
     let (id, taker) = (&node.id.value, format!("the {kind} `{}`", name.value));
     for Unfit { path, by, why } in unfit(node, typing, schema, has_defaults) {
+        if problems.is_full() {
+            return;
+        }
         let field = path.split(['.', '[']).next().unwrap_or_default();
         let stated = node.with_at.iter().find(|(known, _)| **known == *field).map(|(_, at)| *at);
         let at = match (by, stated) {
@@ -49,13 +58,25 @@ pub(crate) fn check(
             }
             Why::Unknown(known) => {
                 let message = format!("`{id}` gives {part}, and {taker} has no such field");
-                let names: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
-                let otherwise = || match &*names {
-                    [] => "remove it".to_owned(),
-                    names => format!("remove it; the fields are {}", names.join(", ")),
+                let otherwise = || {
+                    let names: Vec<String> =
+                        known.iter().take(LISTED).map(|name| format!("`{name}`")).collect();
+                    let more = known.len().saturating_sub(LISTED);
+                    match &*names {
+                        [] => "remove it".to_owned(),
+                        names if more == 0 => format!("remove it; the fields are {}", names.join(", ")),
+                        names => format!("remove it; the fields are {} and {more} more", names.join(", ")),
+                    }
                 };
                 let written = path.rsplit('.').next().unwrap_or_default();
-                problems.add_unknown(Code::UnknownField, at, message, written, known, otherwise);
+                problems.add_unknown(
+                    Code::UnknownField,
+                    at,
+                    message,
+                    written,
+                    known.iter().copied(),
+                    otherwise,
+                );
             }
             Why::Type(of, wanted) => {
                 let message = format!("`{id}` gives {of} as {part}, and {taker} takes {wanted} there");
@@ -83,7 +104,7 @@ struct Unfit<'a> {
 enum Why<'a> {
     Missing,
     /// The schema has these fields beside it.
-    Unknown(Vec<&'a str>),
+    Unknown(Rc<[&'a str]>),
     /// The type of the value, and those that fit.
     Type(Type, Type),
     /// The value, and why it does not fit.
@@ -185,11 +206,11 @@ impl<'a> Search<'a> {
         // A feature of `serde_json` decides about the order of its maps.
         properties.sort_unstable_by_key(|(name, _)| *name);
         if !is_open(schema) {
-            let known: Vec<&str> = properties.iter().map(|(name, _)| name.as_str()).collect();
+            let known: Rc<[&str]> = properties.iter().map(|(name, _)| name.as_str()).collect();
             let mut keys = given.keys();
             keys.sort_unstable();
-            for key in keys.into_iter().filter(|key| !known.contains(key)) {
-                let why = Why::Unknown(known.clone());
+            for key in keys.into_iter().filter(|key| known.binary_search(key).is_err()) {
+                let why = Why::Unknown(Rc::clone(&known));
                 self.found.push(Unfit { path: joined(path, key), by: None, why });
             }
         }
@@ -236,17 +257,6 @@ fn problem(schema: &Value, value: &Value) -> Option<String> {
     }
     let validator = jsonschema::options().with_pattern_options(PatternOptions::regex()).build(schema).ok()?;
     validator.validate(value).err().map(|error| error.to_string())
-}
-
-/// Whether a schema, which is at most 64 deep, has a reference in it.
-fn refers(schema: &Value) -> bool {
-    match schema {
-        Value::Object(map) => {
-            map.contains_key("$ref") || map.contains_key("$dynamicRef") || map.values().any(refers)
-        }
-        Value::Array(items) => items.iter().any(refers),
-        _ => false,
-    }
 }
 
 fn joined(path: &str, name: &str) -> String {

@@ -50,7 +50,7 @@ impl GraphRun {
         let requests = self.run.requests().await?;
         let of_run = |request| Gate::of(&self.walk.graph, self.id(), request);
         let mut gates: Vec<Gate> = requests.iter().filter_map(of_run).collect();
-        if self.run.status() == RunStatus::Running
+        if matches!(self.run.status(), RunStatus::Running | RunStatus::Paused)
             && let Some(engine) = self.run.engine()
         {
             below(&engine, self.run.clone(), &[], &mut gates, DEPTH).await?;

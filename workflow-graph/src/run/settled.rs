@@ -22,12 +22,12 @@ impl GraphRun {
             return self.run.status();
         }
         let Some(engine) = self.run.engine() else { return self.run.settled().await };
-        // It joins before the first look, so that no child begins unseen.
-        let (sender, mut begun) = watch::channel(());
+        // It joins before the first look, so that nothing changes unseen.
+        let (sender, mut changed) = watch::channel(());
         let _guard =
-            engine.observe(Begun { below: format!("{}/", self.id()), root: self.id().clone(), sender });
+            engine.observe(Changed { below: format!("{}/", self.id()), root: self.id().clone(), sender });
         loop {
-            begun.borrow_and_update();
+            changed.borrow_and_update();
             let look = look(&engine, self.run.clone(), DEPTH).await;
             if is_settled(self.run.status()) {
                 return self.run.status();
@@ -37,8 +37,8 @@ impl GraphRun {
             }
             let working =
                 look.working.iter().map(|run| run.settled().boxed()).chain([self.run.settled().boxed()]);
-            let (settled, begins) = (select_all(working), pin!(begun.changed()));
-            let _ = futures_util::future::select(settled, begins).await;
+            let (settled, wakes) = (select_all(working), pin!(changed.changed()));
+            let _ = futures_util::future::select(settled, wakes).await;
         }
     }
 
@@ -114,18 +114,35 @@ async fn is_overdue(run: &AnyRun) -> bool {
     open.iter().any(|request| request.expires_at().is_some_and(|end| end <= now))
 }
 
-/// Tells that a child began below a run.
-struct Begun {
+/// Tells that something ended, began to wait or was paused in a run or below it, or that a child began. A run whose step waits
+/// for a child does not say by itself that nothing else works in it.
+struct Changed {
     root: RunId,
     /// The begin of the ids of all runs below it.
     below: String,
     sender: watch::Sender<()>,
 }
 
-impl Observer for Begun {
+impl Changed {
+    fn concerns(&self, run: &RunId) -> bool {
+        *run == self.root || run.as_str().starts_with(&self.below)
+    }
+}
+
+impl Observer for Changed {
     fn observe(&self, observation: &Observation) {
-        let is_here = observation.run == self.root || observation.run.as_str().starts_with(&self.below);
-        if matches!(observation.what, Observed::ChildStarted { .. } | Observed::Missed { .. }) && is_here {
+        let is_change = matches!(
+            observation.what,
+            Observed::ChildStarted { .. }
+                | Observed::ExecutionSucceeded { .. }
+                | Observed::ExecutionFailed { .. }
+                | Observed::ExecutionDropped { .. }
+                | Observed::RunWaiting
+                | Observed::RunPaused
+                | Observed::RunEnded { .. }
+                | Observed::Missed { .. }
+        );
+        if is_change && self.concerns(&observation.run) {
             self.sender.send_replace(());
         }
     }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use workflow_core::RunStatus;
 use workflow_core::prelude::*;
 use workflow_core::store::MemoryStore;
-use workflow_graph::{Document, GraphRun, Registry, ScriptedExecutor};
+use workflow_graph::{Document, GraphRun, NodeContext, Registry, ScriptedExecutor};
 use workflow_testkit::VirtualClock;
 
 const NESTED: &str = "
@@ -51,6 +51,32 @@ async fn questions_of_children_are_listed_and_answered_and_a_run_that_waits_for_
     run.answer(&gates[1], json!({"granted": true})).await.unwrap();
     assert_eq!(run.outcome().await.unwrap().output, true);
     assert_eq!(run.settled().await, RunStatus::Completed);
+}
+
+// G27
+#[tokio::test(start_paused = true)]
+async fn a_run_is_settled_once_all_beside_a_child_that_asks_has_ended() {
+    let text = "
+graph: g
+nodes:
+  begin: {value: 1, next: {parallel: [works, asks], join: done}}
+  works: {function: work, next: done}
+  asks: {graph: ask, next: done}
+  done: {value: 2}
+---
+graph: ask
+nodes: {a: {human: {ask: 'Sure?'}}}
+";
+    let registry = Registry::new().function("work", async |_: Value, _: NodeContext| {
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        Ok::<_, workflow_graph::NodeError>(json!(1))
+    });
+    let workflows = Document::parse(text, "g.yaml").unwrap().bind(&registry).unwrap();
+    let engine = Engine::builder().workflows(workflows).build().unwrap();
+    let run = GraphRun::start(&engine, "g", json!({})).await.unwrap();
+    let settled = tokio::time::timeout(std::time::Duration::from_hours(1), run.settled()).await;
+    assert_eq!(settled, Ok(RunStatus::Waiting));
+    assert_eq!(run.gates().await.unwrap().len(), 1);
 }
 
 // G27

@@ -121,3 +121,23 @@ async fn a_node_with_items_has_the_calls_of_each_with_its_place() {
     let expected = [("search", Some(0)), ("mail", Some(0)), ("search", Some(1)), ("mail", Some(1))];
     assert_eq!(places, expected);
 }
+
+/// G33
+#[tokio::test]
+async fn a_node_whose_evaluations_fail_keeps_its_calls() {
+    let text = "
+id: g
+name: G
+entry: a
+nodes:
+  a:
+    name: A
+    instruction: Do.
+    eval: [{name: no_search, kind: function, rule: {no_tool_called: [search]}}]
+edges: []
+";
+    let document = Document::parse_as(text, "g.yaml", Format::Sweny(SwenyOptions::new())).unwrap();
+    let (result, _) = ran(&document, json!({})).await;
+    assert_eq!(result.results["a"].calls, calls());
+    assert_eq!(result.trace.visits[0].calls, calls());
+}

@@ -25,6 +25,7 @@ fn the_futures_of_all_public_functions_can_move_to_another_thread() {
         workflow_graph::GraphRun::play => (&_, &_);
         workflow_graph::GraphRun::redrive => (&_, RunId);
         workflow_graph::GraphRun::settled => (&_,);
+        workflow_graph::GraphRun::settled_now => (&_,);
         workflow_graph::GraphRun::start => (&_, &str, Value);
         workflow_graph::GraphRun::start_with => (&_, &str, Value, GraphOptions);
         workflow_graph::GraphRun::trace => (&_,);

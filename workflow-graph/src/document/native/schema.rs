@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use jsonschema::error::ValidationErrorKind;
 use jsonschema::{PatternOptions, ReferencingError};
+use serde_json::Value;
 
 use super::Reading;
 use crate::document::model::Schema;
@@ -80,5 +81,16 @@ pub(super) fn step<'t>(tree: &'t Tree, segment: &str) -> Option<&'t Tree> {
     match &tree.kind {
         Kind::List(items) => segment.parse::<usize>().ok().and_then(|index| items.get(index)),
         _ => tree.get(segment),
+    }
+}
+
+/// Whether a schema, which is at most 64 deep, has a reference in it.
+pub(crate) fn refers(schema: &Value) -> bool {
+    match schema {
+        Value::Object(map) => {
+            map.contains_key("$ref") || map.contains_key("$dynamicRef") || map.values().any(refers)
+        }
+        Value::Array(items) => items.iter().any(refers),
+        _ => false,
     }
 }

@@ -109,6 +109,7 @@ impl Attempts<'_> {
                     status,
                     data,
                     error,
+                    calls: result.calls,
                     verdicts,
                     conversation: result.conversation,
                     ..Ended::default()

@@ -4,6 +4,7 @@ use jsonschema::PatternOptions;
 use serde_json::{Value, json};
 
 use super::mistake::Place;
+use super::refers;
 use crate::document::tree::{Kind, Tree};
 use crate::expression::short;
 use crate::problem::Code;
@@ -37,14 +38,18 @@ fn within(tree: &Tree, place: Place, root: &Value, name: &str, problems: &mut Pr
 fn fits(tree: &Tree, default: &Tree, root: &Value, name: &str, problems: &mut Problems) {
     let value = default.to_json();
     // A default of null is none.
-    if value.is_null() {
+    if value.is_null() || problems.is_full() {
         return;
     }
-    // References lead to the parts that the whole schema defines. Others are not followed.
-    let part = |key: &str| root.get(key).cloned().unwrap_or_else(|| json!({}));
-    let schema = json!({
-        "allOf": [tree.to_json()], "$defs": part("$defs"), "definitions": part("definitions"),
-    });
+    // References lead to the parts that the whole schema defines. Others are not followed, and only a schema with references
+    // pays for these parts.
+    let own = tree.to_json();
+    let schema = if refers(&own) {
+        let part = |key: &str| root.get(key).cloned().unwrap_or_else(|| json!({}));
+        json!({ "allOf": [own], "$defs": part("$defs"), "definitions": part("definitions") })
+    } else {
+        own
+    };
     let validator = jsonschema::options().with_pattern_options(PatternOptions::regex()).build(&schema);
     let Some(error) =
         validator.ok().and_then(|validator| validator.validate(&value).err().map(|error| error.to_string()))
