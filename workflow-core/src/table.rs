@@ -19,9 +19,9 @@
 //! `pair(FixedList<A, 2>)` the conditions are: bit 0, one `A`; bit 1, one `B`; bit 2, two `A`.
 
 use std::any::TypeId;
-use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::config::ConfigType;
@@ -128,7 +128,7 @@ pub struct DependencyTable {
     /// The number of conditions, which is the number of bits in the masks.
     pub(crate) conditions: usize,
     /// The events by Rust type; empty in a table built at run time.
-    pub(crate) by_type: HashMap<TypeId, EventIndex>,
+    pub(crate) by_type: FxHashMap<TypeId, EventIndex>,
     /// The rows by name.
     names: Names,
     /// What the outside of runs needs.

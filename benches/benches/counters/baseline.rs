@@ -16,8 +16,7 @@ pub(crate) struct Kind {
     pub(crate) tolerance: (f64, f64),
 }
 
-/// Random differences are at most a tenth of this. The rest allows for unrelated changes after which the compiler
-/// divides the library differently.
+/// Two executions of one program differ by far less. The rest is for what a release may add.
 pub(crate) const KINDS: [Kind; 4] = [
     Kind { name: "allocations", tolerance: (0.01, 0.01) },
     Kind { name: "bytes allocated", tolerance: (0.02, 4.0) },

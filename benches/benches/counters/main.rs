@@ -25,10 +25,6 @@ const SIZES: [u64; 2] = [10_000, 20_000];
 /// Work whose instructions vary: open runs are dropped in the order of a hash table.
 const UNSTEADY: &[&str] = &["waiting"];
 
-/// Work whose instructions have two levels: the allocator consolidates its free lists or not, depending on addresses. The
-/// least of so many counts is compared.
-const TWO_LEVELS: (&str, usize) = ("runs", 5);
-
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if let [only, name, times] = arguments.as_slice()
@@ -54,12 +50,7 @@ fn count() -> Baseline {
 
 fn counter(shape: &str) -> Counter {
     let [less, more] = SIZES.map(|size| format!("{shape}/{size}"));
-    let times = match shape {
-        _ if UNSTEADY.contains(&shape) => 0,
-        _ if shape == TWO_LEVELS.0 => TWO_LEVELS.1,
-        _ => 1,
-    };
-    let count = |name| goes::count(name, times);
+    let count = |name| goes::count(name, !UNSTEADY.contains(&shape));
     let (of_less, of_more) = thread::scope(|scope| {
         let of_less = scope.spawn(|| count(&less));
         let of_more = count(&more);

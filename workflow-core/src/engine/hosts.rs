@@ -4,6 +4,7 @@ use std::any::{Any, TypeId};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
 use serde::de::Error as _;
 
 use crate::config::{ConfigError, ConfigOrigin, ConfigSet, ConfigType, Sources, layered};
@@ -19,7 +20,7 @@ pub(super) struct Hosts {
     by_name: BTreeMap<Arc<str>, Arc<Host>>,
     /// The host of a type when no name is given: the one with the type's own name, or the only one. Other types are
     /// absent.
-    by_type: HashMap<TypeId, Arc<Host>>,
+    by_type: FxHashMap<TypeId, Arc<Host>>,
     configs: ConfigSet,
 }
 

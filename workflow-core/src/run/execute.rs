@@ -135,13 +135,14 @@ impl Driver {
             begun = begun.with(permit);
         }
         let row = step.get();
-        if !self.host.weight(row).is_light() {
+        if self.host.weight(row).is_watched(|| self.executor.has_threads()) {
             return self.start_watched(execution, begun, row, cx);
         }
         // Polled at once. A pending future stays in this task.
         let since = self.committer.clock.now;
         let polled = begun.poll(cx);
-        self.host.weight(row).note_rough(self.committer.clock.tick());
+        let took = self.committer.clock.tick();
+        self.host.weight(row).note_rough(took, || self.executor.has_threads());
         match polled {
             Poll::Ready(result) => Some(result),
             Poll::Pending => {

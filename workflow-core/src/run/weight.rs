@@ -79,17 +79,33 @@ impl Weight {
         self.level() >= HEAVY && has_threads()
     }
 
+    /// Whether the polls of the next execution are measured, or it gets a task. On a runtime with one thread nothing is
+    /// learned, because no other thread could help.
+    #[inline]
+    pub(super) fn is_watched(&self, has_threads: impl FnOnce() -> bool) -> bool {
+        !self.is_light() && self.is_watched_unless_alone(has_threads)
+    }
+
+    #[cold]
+    fn is_watched_unless_alone(&self, has_threads: impl FnOnce() -> bool) -> bool {
+        let is_watched = self.spawn.is_some() || has_threads();
+        if !is_watched && self.level() == UNKNOWN {
+            self.set(0);
+        }
+        is_watched
+    }
+
     /// Notes the first poll of an execution of a light step, which the time of other work may have prolonged.
     #[inline]
-    pub(super) fn note_rough(&self, poll: Duration) {
+    pub(super) fn note_rough(&self, poll: Duration, has_threads: impl FnOnce() -> bool) {
         if poll > LONG_POLL {
-            self.suspect();
+            self.suspect(has_threads);
         }
     }
 
     #[cold]
-    fn suspect(&self) {
-        if self.is_light() {
+    fn suspect(&self, has_threads: impl FnOnce() -> bool) {
+        if self.is_light() && has_threads() {
             self.set(SUSPECTED);
         }
     }
@@ -183,14 +199,14 @@ mod tests {
     #[test]
     fn a_poll_that_only_seemed_long_is_forgotten_and_a_long_one_is_learned_though_short_ones_were_before() {
         let weight = learned();
-        weight.note_rough(LONG);
+        weight.note_rough(LONG, || true);
         for _ in 0..2 {
             assert!(spawns(&weight), "it is measured there");
             execute(&weight, &[SHORT]);
         }
         assert!(!spawns(&weight) && !weight.is_light(), "it is measured for a while");
         let weight = learned();
-        weight.note_rough(LONG);
+        weight.note_rough(LONG, || true);
         execute(&weight, &[SHORT]);
         execute(&weight, &[LONG]);
         assert!(spawns(&weight));
@@ -207,12 +223,24 @@ mod tests {
 
     // S72
     #[test]
+    fn a_runtime_with_one_thread_learns_nothing_and_takes_nothing_back() {
+        let weight = Weight::new(None);
+        assert!(!weight.is_watched(|| false) && weight.is_light());
+        weight.note_rough(VERY_LONG, || false);
+        assert!(weight.is_light() && !weight.is_watched(|| true));
+        weight.note_rough(VERY_LONG, || true);
+        assert!(!weight.is_watched(|| false) && weight.is_watched(|| true));
+        assert!(Weight::new(Some(true)).is_watched(|| false), "the step asks for a task");
+    }
+
+    // S72
+    #[test]
     fn the_choice_of_a_step_is_final() {
         let (forced, refused) = (Weight::new(Some(true)), Weight::new(Some(false)));
         for polls in [[SHORT; 200], [VERY_LONG; 200]] {
             execute(&forced, &polls);
             execute(&refused, &polls);
-            refused.note_rough(VERY_LONG);
+            refused.note_rough(VERY_LONG, || true);
             assert!(forced.takes_task(|| false) && !forced.is_light());
             assert!(!spawns(&refused) && refused.is_light());
         }
