@@ -120,7 +120,8 @@ impl Session {
     /// restart.
     ///
     /// # Errors
-    /// A message that is refused, a prompt beyond its bounds, and failures of the store.
+    /// [`SessionError::Busy`] as [`when_busy`](Self::when_busy) says, or if 64 messages wait already; a prompt beyond its
+    /// bounds; an agent that the engine does not host; and failures of the store.
     pub async fn say(&self, prompt: impl Into<Prompt>) -> Result<AgentRun, SessionError> {
         let mut prompt = prompt.into();
         prompt.redact(&self.agent.inner.caller.redactor);

@@ -61,7 +61,9 @@ pub enum GraphError {
         graphs: Vec<String>,
     },
     /// The child made as many visits as its document allows.
-    #[error("the graph `{graph}` made as many visits as its `limits.steps` allows")]
+    #[error(
+        "the graph `{graph}` made as many visits as its `limits.steps` allows: raise it, or bound its cycles with `max` or `max_visits`"
+    )]
     StepLimit {
         /// The graph.
         graph: String,

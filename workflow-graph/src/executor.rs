@@ -297,24 +297,25 @@ pub enum Purpose {
 
 /// The failure of a node.
 ///
-/// Any error becomes one by `?`; such an error is transient: the executor tries a function, tool or command again.
+/// Any error becomes one by `?`; such an error is transient. The engine tries functions, tools and commands again, as the
+/// node's `retry` says; an agent node fails at once.
 pub struct NodeError {
     class: ErrorClass,
     source: Box<dyn std::error::Error + Send + Sync>,
 }
 
 impl NodeError {
-    /// A failure that may pass: the executor tries again.
+    /// A failure that may pass: the engine tries again.
     pub fn transient(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self { class: ErrorClass::Transient, source: error.into() }
     }
 
-    /// A failure of a tool: the executor tries again.
+    /// A failure of a tool: the engine tries again.
     pub fn tool(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self { class: ErrorClass::Tool, source: error.into() }
     }
 
-    /// A failure of a model: the executor tries again.
+    /// A failure of a model. The engine tries a function, tool or command again.
     pub fn model(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self { class: ErrorClass::Model, source: error.into() }
     }

@@ -78,7 +78,8 @@ impl GraphOptions {
     }
 
     /// Ends the run at the first node whose route depends on a condition or a model, with the routes that it could take.
-    /// The nodes until there run.
+    ///
+    /// Effects happen: the nodes until there, and that node, run with their real functions, tools, commands and agents.
     #[must_use]
     pub fn dry_run(self) -> Self {
         Self { is_dry: true, ..self }
@@ -90,7 +91,7 @@ impl GraphRun {
     ///
     /// # Errors
     ///
-    /// [`GraphError::UnknownGraph`], [`GraphError::Unfit`] with every field of the input that does not fit, and
+    /// [`GraphError::UnknownGraph`], [`GraphError::Unfit`] with up to 16 fields of the input that do not fit, and
     /// errors of the engine. Nothing is started then.
     pub async fn start(engine: &Engine, graph: &str, input: impl Serialize) -> Result<Self, GraphError> {
         Self::start_with(engine, graph, input, GraphOptions::new()).await
@@ -225,6 +226,9 @@ impl GraphRun {
 
     /// Waits for the end of the run.
     ///
+    /// Each end of the walk is `Ok`, also at the limit of visits, without a route that matches, and of a dry run: see
+    /// [`GraphResult::status`].
+    ///
     /// # Errors
     ///
     /// [`GraphError::Failed`] with the results and the trace so far, if the run did not come to an end of its own: it
@@ -243,7 +247,7 @@ impl GraphRun {
     ///
     /// # Errors
     ///
-    /// Errors of the engine.
+    /// [`GraphError::Run`] if no report can be made, for example because the run was removed.
     pub async fn trace(&self) -> Result<Trace, GraphError> {
         let report = self.run.report_so_far().await?;
         Ok(Trace::of(&self.walk.graph, &report))
@@ -254,7 +258,7 @@ impl GraphRun {
     ///
     /// # Errors
     ///
-    /// The engine reports them.
+    /// [`GraphError::Run`] if no report can be made, for example because the run was removed.
     ///
     /// ```
     /// use serde_json::json;
@@ -285,7 +289,7 @@ impl GraphRun {
     ///
     /// # Errors
     ///
-    /// The engine reports them.
+    /// [`GraphError::Run`] if no report can be made, for example because the run was removed.
     pub async fn draw(&self) -> Result<Drawing, GraphError> {
         Ok(draw_run(&self.walk.graph, &self.trace().await?))
     }
@@ -298,7 +302,7 @@ impl GraphRun {
     ///
     /// # Errors
     ///
-    /// Errors of the engine: `Pause::Now` needs a store.
+    /// [`GraphError::Send`], for example for a run that has ended. `Pause::Now` needs a store.
     pub async fn pause(&self, how: Pause) -> Result<(), GraphError> {
         Ok(self.run.pause(how).await?)
     }
@@ -307,7 +311,7 @@ impl GraphRun {
     ///
     /// # Errors
     ///
-    /// Errors of the engine.
+    /// [`GraphError::Send`], for example for a run that has ended.
     pub async fn unpause(&self) -> Result<(), GraphError> {
         Ok(self.run.unpause().await?)
     }
@@ -316,7 +320,7 @@ impl GraphRun {
     ///
     /// # Errors
     ///
-    /// Errors of the engine.
+    /// [`GraphError::Send`], for example for a run that has ended.
     pub async fn cancel(&self, reason: impl Into<Arc<str>>) -> Result<(), GraphError> {
         Ok(self.run.cancel(reason).await?)
     }

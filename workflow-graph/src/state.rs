@@ -275,7 +275,8 @@ pub enum VisitStatus {
     Success,
     /// It failed, and the walk went on.
     Failed,
-    /// It did not run: `requires` was not met, or the visit was beyond `max_visits`.
+    /// It did not run: `requires` was not met, or the visit was beyond `max_visits` and there is no earlier result, whose status
+    /// it would have.
     Skipped,
 }
 

@@ -155,6 +155,11 @@ pub struct Stopped {
     pub tool_calls: u64,
 }
 
+/// ` at` and the place, unless that is the whole answer.
+fn at(path: &str) -> String {
+    if path.is_empty() { String::new() } else { format!(" at `{path}`") }
+}
+
 /// Why a run stopped.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -173,7 +178,10 @@ pub enum StopReason {
     #[error("the model refused to answer")]
     Refused,
     /// The same calls had the same results again and again.
-    #[error("the model made the same calls with the same results in {turns} turns running")]
+    #[error(
+        "the model made the same calls with the same results in {turns} turns running: look at what the tool returns, or \
+         raise `repeats`"
+    )]
     Looping {
         /// The number of turns.
         turns: u32,
@@ -193,7 +201,7 @@ pub enum StopReason {
         feedback: Arc<str>,
     },
     /// The answer did not fit its schema too often.
-    #[error("the answer does not fit its schema: {problem}")]
+    #[error("the answer does not fit its schema{}: {problem}", at(path))]
     InvalidOutput {
         /// The JSON pointer of the last misfit.
         path: Arc<str>,
@@ -201,7 +209,9 @@ pub enum StopReason {
         problem: Arc<str>,
     },
     /// The budget is used up.
-    #[error("the budget is used up after {tokens} tokens and {tool_calls} tool calls")]
+    #[error(
+        "the budget is used up after {tokens} tokens and {tool_calls} tool calls: raise the agent's `Budget`"
+    )]
     Budget {
         /// The tokens used.
         tokens: u64,

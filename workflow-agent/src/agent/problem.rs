@@ -94,7 +94,7 @@ pub enum AgentProblem {
         known: String,
     },
     /// Two phases have one name.
-    #[error("two phases are called `{name}`")]
+    #[error("two phases are called `{name}`: rename one")]
     DuplicatePhase {
         /// The name.
         name: String,
@@ -108,14 +108,15 @@ pub enum AgentProblem {
         problem: String,
     },
     /// Two sub-agents have one name.
-    #[error("two sub-agents are called `{name}`")]
+    #[error("two sub-agents are called `{name}`: rename one")]
     DuplicateSubAgent {
         /// The name.
         name: String,
     },
-    /// The model chooses among sub-agents by their descriptions, which their identities begin with.
+    /// The model chooses among sub-agents by their descriptions: the first lines of their identities, or of their narratives.
     #[error(
-        "its sub-agent `{name}` has no identity: the model knows a sub-agent by the first line of it; call `identity` on the sub-agent"
+        "its sub-agent `{name}` has neither identity nor narrative: the model knows a sub-agent by the first line of one; call \
+         `identity` on the sub-agent"
     )]
     SubAgentWithoutIdentity {
         /// The name of the sub-agent.
@@ -130,7 +131,7 @@ pub enum AgentProblem {
         limit: usize,
     },
     /// Sub-agents nest too deep.
-    #[error("sub-agents nest {depth} levels deep, and {limit} at most are allowed")]
+    #[error("sub-agents nest {depth} levels deep, and {limit} at most are allowed: nest less")]
     TooDeep {
         /// The levels.
         depth: usize,

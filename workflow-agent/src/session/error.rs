@@ -16,7 +16,7 @@ pub enum SessionError {
     /// is being copied from another one.
     #[error(
         "session `{session}` is busy: watch and answer `Session::open_run`, or say it with `WhenBusy::Wait` or \
-         `WhenBusy::Steer`"
+         `WhenBusy::Steer`; later if 64 messages wait already, or if a `fork` is to be repeated first"
     )]
     Busy {
         /// The session.

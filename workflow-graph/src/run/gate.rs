@@ -39,7 +39,8 @@ pub struct Gate {
 
 /// Which question an answer is for.
 ///
-/// A [`Gate`] is one, also of a child; a number is a question of the run itself.
+/// Pass the [`Gate`], also for a question of a child, or the id of its run with its number. A number alone is a question of the
+/// run itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GateId {
     /// `None`: the run that is asked for the answer.
@@ -50,6 +51,12 @@ pub struct GateId {
 impl From<Seq> for GateId {
     fn from(seq: Seq) -> Self {
         Self { run: None, seq }
+    }
+}
+
+impl From<(RunId, Seq)> for GateId {
+    fn from((run, seq): (RunId, Seq)) -> Self {
+        Self { run: Some(run), seq }
     }
 }
 

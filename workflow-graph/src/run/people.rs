@@ -14,11 +14,12 @@ impl GraphRun {
     /// The nodes that ask people now: those of the run in the order in which they asked, then those of the graphs below it, for
     /// which its nodes wait.
     ///
-    /// It makes a report of the run and of each open child.
+    /// It makes a report of the run and of each open child. A run that has ended asks nothing.
     ///
     /// # Errors
     ///
-    /// Errors of the engine.
+    /// [`GraphError::Send`] if the run stopped here, for example because its store failed, and
+    /// [`GraphError::Run`] if a report cannot be made.
     ///
     /// ```
     /// use serde_json::json;
@@ -47,7 +48,11 @@ impl GraphRun {
     /// # }
     /// ```
     pub async fn gates(&self) -> Result<Vec<Gate>, GraphError> {
-        let requests = self.run.requests().await?;
+        let requests = match self.run.requests().await {
+            Ok(requests) => requests,
+            Err(SendError::Ended { .. }) => return Ok(Vec::new()),
+            Err(error) => return Err(error.into()),
+        };
         let of_run = |request| Gate::of(&self.walk.graph, self.id(), request);
         let mut gates: Vec<Gate> = requests.iter().filter_map(of_run).collect();
         if matches!(self.run.status(), RunStatus::Running | RunStatus::Paused)

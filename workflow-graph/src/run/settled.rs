@@ -10,7 +10,6 @@ use workflow_core::{AnyRun, Engine, RunId, RunStatus};
 
 use super::GraphRun;
 use super::below::{DEPTH, children, working};
-use crate::error::GraphError;
 
 impl GraphRun {
     /// Waits until the run has ended, is paused, or waits for something outside of it, as for an answer of people. A run whose
@@ -42,20 +41,15 @@ impl GraphRun {
         }
     }
 
-    /// The status in which the run is settled now, as [`settled`](Self::settled) waits for it. `None` if something goes on by
+    /// The status in which the run is settled now, as [`settled`](Self::settled) waits for it. `None` if something continues by
     /// itself.
-    ///
-    /// # Errors
-    ///
-    /// Errors of the engine.
-    pub async fn settled_now(&self) -> Result<Option<RunStatus>, GraphError> {
+    pub async fn settled_now(&self) -> Option<RunStatus> {
         let status = self.run.status();
         if is_settled(status) {
-            return Ok(Some(status));
+            return Some(status);
         }
-        let Some(engine) = self.run.engine() else { return Ok(None) };
-        let look = look(&engine, self.run.clone(), DEPTH).await;
-        Ok(look.is_still.then_some(RunStatus::Waiting))
+        let look = look(&self.run.engine()?, self.run.clone(), DEPTH).await;
+        look.is_still.then_some(RunStatus::Waiting)
     }
 }
 

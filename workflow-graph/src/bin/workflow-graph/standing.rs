@@ -26,7 +26,7 @@ pub(crate) struct Open {
 
 impl Standing {
     pub(crate) async fn of(run: &GraphRun) -> Result<Self, GraphError> {
-        let settled = run.settled_now().await?;
+        let settled = run.settled_now().await;
         let gates = match run.gates().await {
             Err(GraphError::Send(SendError::Ended { .. } | SendError::Stopped { .. })) => Vec::new(),
             gates => gates?,
