@@ -114,6 +114,9 @@ pub struct Explanation {
     pub workflow: Arc<str>,
     /// The status of the run.
     pub status: RunStatus,
+    /// The unfinished clean-up steps, as in [`CleanUpReport::incomplete`](crate::report::CleanUpReport::incomplete).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub incomplete_clean_up: Vec<Arc<str>>,
     /// The pause of the run; `None` if it is not paused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paused: Option<PauseReport>,

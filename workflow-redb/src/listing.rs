@@ -135,8 +135,14 @@ fn groups(index: &Reading, query: &RunQuery) -> Result<Vec<Vec<u8>>, redb::Error
     }
     let mut statuses = query.statuses();
     if query.only_incomplete_clean_up() && statuses.is_empty() {
-        // At no other end steps are unfinished.
-        statuses = &[RunStatus::Failed, RunStatus::Stalled, RunStatus::Cancelled, RunStatus::TimedOut];
+        // Those of a redriven clean-up, and of an end. At no other end steps are unfinished.
+        statuses = &[
+            RunStatus::CleaningUp,
+            RunStatus::Failed,
+            RunStatus::Stalled,
+            RunStatus::Cancelled,
+            RunStatus::TimedOut,
+        ];
     }
     if query.only_open() {
         let admits_any = statuses.is_empty() || statuses.iter().any(|status| !status.is_ended());

@@ -36,6 +36,7 @@ impl Explanation {
             run: report.run.clone(),
             workflow: Arc::clone(&report.workflow),
             status: report.status,
+            incomplete_clean_up: report.clean_up.as_ref().map(|it| it.incomplete.clone()).unwrap_or_default(),
             paused: report.paused.clone(),
             deadline: report.deadline,
             steps,

@@ -156,6 +156,9 @@ impl fmt::Display for Unconsumed {
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "run `{}` of `{}`: {}", self.run, self.workflow, self.status)?;
+        if !self.incomplete_clean_up.is_empty() {
+            write!(f, ", clean-up incomplete: {}", self.incomplete_clean_up.join(", "))?;
+        }
         self.paused.iter().try_for_each(|paused| write!(f, "\n- {paused}"))?;
         self.redrives.iter().try_for_each(|redrive| write!(f, "\n- {redrive}"))?;
         self.deadline.iter().try_for_each(|deadline| write!(f, "\n- {deadline}"))?;

@@ -156,8 +156,14 @@ impl Journal {
             )
         };
         let last = records.iter().rev().find(is_of_end);
-        let cleans_up = matches!(last, Some(Record::CleanUpStarted { .. } | Record::CleanUpRedriven { .. }));
-        let run = if cleans_up { run.cleaning_up() } else { run };
+        let run = match last {
+            Some(Record::CleanUpStarted { .. }) => run.cleaning_up(),
+            // Listings find the run until its clean-up is over, also if no program can resume it.
+            Some(Record::CleanUpRedriven { steps, .. }) => {
+                RunSummary { incomplete_clean_up: Arc::new(steps.clone()), ..run.cleaning_up() }
+            }
+            _ => run,
+        };
         // The last table in the journal is the one of the last process, which may differ from that of the
         // first.
         let (end, now) = (Position::default().after(records.len()), table.recorded());
@@ -279,7 +285,7 @@ impl Journal {
     pub(super) fn queue_end(&mut self, records: impl IntoIterator<Item = Record>, end: RunEnd) {
         let RunEnd { status, at, quality, stop, incomplete } = end;
         let mut run = self.run.clone().ended(status);
-        if !incomplete.is_empty() {
+        if !incomplete.is_empty() || !run.incomplete_clean_up.is_empty() {
             run.incomplete_clean_up = Arc::new(incomplete);
         }
         let stop = stop.map(|before| self.end().after(before)).or(run.stop);

@@ -130,8 +130,9 @@ impl Redrive {
             if steps.is_empty() {
                 return Err(RedriveError::NothingToCleanUp { run: run() });
             }
+            let run = RunSummary { incomplete_clean_up: Arc::new(steps.clone()), ..begun.cleaning_up() };
             let record = Record::CleanUpRedriven { by, steps, again: self.again.clone(), at };
-            return Ok(Write { records: vec![record], run: begun.cleaning_up() });
+            return Ok(Write { records: vec![record], run });
         }
         match clean_up {
             // The events beyond the limit are in no journal.

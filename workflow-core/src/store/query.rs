@@ -125,7 +125,8 @@ impl RunQuery {
     }
 
     /// Only runs with unfinished clean-up steps
-    /// ([`incomplete_clean_up`](super::RunSummary::incomplete_clean_up)). A run that an earlier release ended is left out.
+    /// ([`incomplete_clean_up`](super::RunSummary::incomplete_clean_up)): ended ones, and those whose clean-up is redriven. A run
+    /// that an earlier release ended is left out. A store may read all open runs for it.
     ///
     /// ```
     /// use std::sync::Arc;

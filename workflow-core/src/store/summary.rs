@@ -94,8 +94,9 @@ pub struct RunSummary {
     /// The position of the stop event's record; `None` unless the run completed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Position>,
-    /// The unfinished clean-up steps of the run, in their order; empty for an open run. They are those of
-    /// [`CleanUpReport::incomplete`](crate::report::CleanUpReport::incomplete).
+    /// The unfinished clean-up steps of the run, in their order: those of
+    /// [`CleanUpReport::incomplete`](crate::report::CleanUpReport::incomplete). Empty for an open run, unless its clean-up is
+    /// redriven: then the steps that run again, until they are over.
     #[serde(default = "no_steps", skip_serializing_if = "are_none")]
     pub incomplete_clean_up: Arc<Vec<Arc<str>>>,
 }

@@ -122,6 +122,9 @@ async fn a_run_says_which_clean_up_steps_are_left_undone_and_is_found_by_it() {
         assert_eq!(bank.lines(), ["ship", "refund 1 r/0/refund/3", "release"]);
         assert_eq!(clean_up(&run, Shop(bank.clone()), &store).await.incomplete, steps(&["refund"]));
         assert_eq!(*summary(&engine).await.incomplete_clean_up, steps(&["refund"]));
+        let explained = run.explain().await.unwrap();
+        assert_eq!(explained.incomplete_clean_up, steps(&["refund"]));
+        assert!(explained.to_string().contains(": failed, clean-up incomplete: refund\n"), "{explained}");
         let query = RunQuery::new().incomplete_clean_up();
         assert!(query.only_incomplete_clean_up());
         assert_eq!(engine.runs(&query.clone()).await.unwrap().len(), 1);
@@ -343,8 +346,11 @@ async fn a_tool_redrives_a_clean_up_and_the_next_engine_runs_it() {
     let at = std::time::SystemTime::now();
     let write = RecordedRun::redrive(&"r".into(), &all, &how, at).unwrap();
     assert_eq!(write.run.status, RunStatus::CleaningUp);
-    assert!(write.run.incomplete_clean_up.is_empty());
+    // Listings find it until the clean-up is over, also if no program can resume the run.
+    assert_eq!(*write.run.incomplete_clean_up, steps(&["refund"]));
     store.append(&"r".into(), Position(all.len() as u64), write).await.unwrap();
+    let found = store.runs(&RunQuery::new().incomplete_clean_up()).await.unwrap();
+    assert_eq!(found.iter().map(|run| run.run.status).collect::<Vec<_>>(), [RunStatus::CleaningUp]);
     let recorded = RecordedRun::of(&"r".into(), &records(&store).await).unwrap();
     assert_eq!(recorded.status(), RunStatus::CleaningUp);
     bank.works(true);
