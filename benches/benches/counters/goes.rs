@@ -9,9 +9,9 @@ use workflow_benches::work::sized;
 /// The argument that makes this program do only some work, this many times: `--only chain/10000 1`.
 pub(crate) const ONLY: &str = "--only";
 
-/// Settings of glibc's allocator with which it does the same for each allocation, whatever came before: it keeps all that is
-/// freed in its lists, joins nothing, and gives nothing back. Without them the counts of one program differ by three in a
-/// hundred, because they depend on addresses.
+/// Settings of glibc's allocator with which each allocation takes the same instructions: the allocator keeps freed memory in its
+/// lists, joins nothing, and gives nothing back. Without them two counts of one program differ by three in a hundred, because
+/// they depend on addresses.
 const STEADY_ALLOCATOR: &str = "glibc.malloc.tcache_count=65535:glibc.malloc.mxfast=0:glibc.malloc.top_pad=1000000000:\
     glibc.malloc.trim_threshold=1000000000:glibc.malloc.mmap_threshold=1000000000";
 
@@ -23,14 +23,14 @@ pub(crate) struct Go {
     pub(crate) counts: [Option<f64>; 4],
 }
 
-/// Counts one execution of the work, its instructions only where they are `steady`.
+/// Counts one execution of the work, and its instructions if they are steady.
 #[expect(clippy::cast_precision_loss, reason = "counts are small")]
-pub(crate) fn count(name: &str, steady: bool) -> Go {
+pub(crate) fn count(name: &str, is_steady: bool) -> Go {
     let items = sized(name).expect("it is counted").items;
     let mut program = Command::new(env!("CARGO_BIN_EXE_allocations"));
     let allocated = allocated(program.arg("--quick"), &[name]).remove(0).expect("it is counted");
     let total = |each: f64| Some(each * items as f64);
-    let instructions = steady.then(|| instructions(name));
+    let instructions = is_steady.then(|| instructions(name));
     let counts = [total(allocated.allocations), total(allocated.bytes), total(allocated.held), instructions];
     Go { items, counts }
 }

@@ -95,7 +95,7 @@ impl Problems {
         self.push(code, severity, at, message.into(), meant(&similar), similar);
     }
 
-    /// Adds a warning, whatever the code is otherwise.
+    /// Adds a problem as a warning, also with a code that is an error elsewhere.
     pub(crate) fn warn(&mut self, code: Code, at: At, message: impl Into<String>, remedy: impl Into<String>) {
         self.push(code, Severity::Warning, at, message.into(), remedy.into(), Vec::new());
     }

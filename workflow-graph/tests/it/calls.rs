@@ -1,4 +1,4 @@
-//! Calls of tools in results, contexts and traces, whatever the format of the document.
+//! Calls of tools in results, contexts and traces, in documents of every format.
 
 use std::sync::{Arc, Mutex};
 

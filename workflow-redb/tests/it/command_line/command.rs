@@ -479,6 +479,11 @@ fn redrive_runs_the_clean_up_again_that_is_left_undone() {
     let ran = with(&place, &["redrive", "trip-1", "--clean-up"]);
     assert_eq!((ran.code, ran.err.as_str()), (0, ""));
     assert!(with(&place, &["list", "--status", "cleaning-up"]).out.contains("trip-1"));
+    for filter in [None, Some("--newest-first"), Some("--open")] {
+        let arguments: Vec<&str> = ["list", "--incomplete-clean-up"].into_iter().chain(filter).collect();
+        let listed = with(&place, &arguments).out;
+        assert!(listed.contains("trip-1"), "{arguments:?}, until its clean-up is over: {listed}");
+    }
     let shown = with(&place, &["show", "trip-1"]).out;
     assert!(shown.contains("clean_up_redriven") && shown.contains(r#"steps=["unbook"]"#), "{shown}");
     assert_eq!(with(&place, &["check"]).code, 0);
